@@ -1,0 +1,1 @@
+"""The schemas that cross a process or a release."""

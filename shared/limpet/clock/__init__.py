@@ -1,1 +1,6 @@
-"""TODO."""
+"""Time as a port: nothing else in Limpet may read a clock or sleep."""
+
+from limpet.clock.port import Clock
+from limpet.clock.system import SystemClock
+
+__all__ = ["Clock", "SystemClock"]

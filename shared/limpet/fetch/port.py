@@ -1,0 +1,92 @@
+"""The fetch port."""
+
+from collections.abc import Awaitable, Callable
+from typing import Literal, Protocol
+
+import msgspec
+
+NetFailureKind = Literal["dns", "refused", "connect", "tls", "timeout", "reset", "protocol", "gate", "proxy"]
+Truncation = Literal["length", "time", "disconnect"]
+
+
+class FetchLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What one exchange may cost. A body limit keeps what arrived and marks the capture; a header limit fails it."""
+
+    header_bytes_max: int = 262_144
+    body_bytes_max: int = 1_000_000_000
+    connect_seconds_max: float = 20.0
+    idle_seconds_max: float = 30.0
+    wall_seconds_max: float = 120.0
+    body_in_memory_bytes_max: int = 16_777_216
+
+
+class FetchRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """One GET. `headers` are sent in order, as given; Host and Connection are added by the engine."""
+
+    url: str
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    limits: FetchLimits = FetchLimits()
+    owned: bool = False  # the connect gate may open private addresses for this host
+
+
+class NetFailure(msgspec.Struct, frozen=True, kw_only=True):
+    """Why there is no HTTP answer. `nxdomain` only with kind "dns"; `received_bytes` counts what came all the same."""
+
+    kind: NetFailureKind
+    detail: str
+    nxdomain: bool = False
+    received_bytes: int = 0
+
+
+class Head(msgspec.Struct, frozen=True, kw_only=True):
+    """Status line and fields of the final (not 1xx) response, before any of its body."""
+
+    status: int
+    headers: tuple[tuple[bytes, bytes], ...]  # names as received; values stripped, folds joined by one space
+
+    def get(self, name: bytes) -> bytes | None:
+        """First value of field `name` (lower case), or None."""
+        return next((value for key, value in self.headers if key.lower() == name), None)
+
+
+class Capture(msgspec.Struct, frozen=True, kw_only=True):
+    """What one exchange left behind.
+
+    Either `failure` is set and there is no response, or `head` is. `response_bytes` is the block of the WARC response
+    record: status line, header bytes and body exactly as received, transfer coding included (interim 1xx responses
+    dropped). `payload` is the entity with the transfer coding removed and the content coding kept.
+    """
+
+    url: str
+    request_bytes: bytes = b""
+    response_bytes: bytes = b""
+    body_offset: int = 0  # where the body starts in response_bytes
+    payload: bytes = b""
+    head: Head | None = None
+    truncated: Truncation | None = None
+    failure: NetFailure | None = None
+    remote_ip: str = ""
+    protocol: str = "http/1.1"
+    tls: str = ""  # e.g. "TLSv1.3"; empty without TLS
+    started_us: int = 0  # wall clock just before the request was sent; the capture's WARC-Date
+    duration_us: int = 0  # until the end of the response
+
+
+OnHead = Callable[[Head], Awaitable[None]]
+
+
+class Fetcher(Protocol):
+    """Performs exchanges.
+
+    Contract: one request line per call, never retried inside; every connection passes the connect gate; `on_head`
+    is awaited when the final response's fields are complete and before any more of the body is taken; nothing the site
+    or the network does raises; cancellation closes the connection at once.
+    """
+
+    async def fetch(self, request: FetchRequest, on_head: OnHead | None = None) -> Capture:
+        """Send one GET and return what happened."""
+        ...
+
+    async def close(self) -> None:
+        """Release resolvers and connections."""
+        ...

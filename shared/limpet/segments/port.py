@@ -1,0 +1,89 @@
+"""The segments port."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from limpet.model.errors import Indefinite
+
+
+class SegmentFailed(Indefinite):
+    """The append may or may not be in the file: the segment is abandoned, the next append goes to a new one."""
+
+
+class Location(msgspec.Struct, frozen=True, order=True):
+    """One gzip member: name of its segment (without `.open`), offset and length in bytes."""
+
+    segment: str
+    offset: int
+    length: int
+
+
+class SegmentInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A segment as listed. `size_bytes` is the shortest replica; `live` means its writer still holds its lock."""
+
+    name: str
+    sealed: bool
+    size_bytes: int
+    live: bool
+
+
+MakeWarcinfo = Callable[[str], bytes]
+"""segment file name -> the gzip member of its warcinfo record, the first of each segment."""
+
+
+class SegmentWriter(Protocol):
+    """The one writer of one incarnation's segments."""
+
+    async def append(self, members: Sequence[bytes]) -> list[Location]:
+        """Write the members of one capture, contiguously and in order, into one segment.
+
+        On return every replica is synced and the members are readable by `SegmentStore.read`. Appends of many captures
+        are grouped into one sync. A segment rolls between captures, never inside one. Raises `SegmentFailed`
+        (the capture may be in the file: recovery will adopt or cut it) and `CannotGoOn` when no new segment can be
+        opened (disk full, replica directory gone).
+        """
+        ...
+
+    async def healthy(self) -> None:
+        """Confirm that an append would be accepted now, or raise as `append` would."""
+        ...
+
+    async def close(self) -> None:
+        """Seal what is open. Closing is bookkeeping, not durability."""
+        ...
+
+
+class SegmentStore(Protocol):
+    """All segments of one crawl."""
+
+    async def open_writer(self, incarnation: str, warcinfo: MakeWarcinfo) -> SegmentWriter:
+        """A writer; its first segment is created at the first append."""
+        ...
+
+    async def read(self, location: Location) -> bytes:
+        """The bytes of exactly that member, from any replica that has them whole.
+
+        KeyError if the segment is unknown; ValueError if no replica holds that many bytes there.
+        """
+        ...
+
+    async def infos(self) -> list[SegmentInfo]:
+        """Every segment, oldest name first."""
+        ...
+
+    async def read_raw(self, name: str, offset: int, size_bytes: int) -> bytes:
+        """Raw bytes of a segment, for scanning; shorter at its end."""
+        ...
+
+    async def recover(self, name: str, good_bytes: int) -> bool:
+        """Cut a dead writer's segment to `good_bytes` in every replica; False when its lock is held.
+
+        Shorter replicas are completed from the longest one that is good. Idempotent.
+        """
+        ...
+
+    async def seal(self, name: str, index: bytes) -> None:
+        """Store the CDXJ lines `index` beside the segment, then drop `.open`. Idempotent."""
+        ...

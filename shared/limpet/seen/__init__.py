@@ -1,1 +1,5 @@
-"""TODO."""
+"""The seen set: derived from rows, may be lost, never lies about what it has."""
+
+from limpet.seen.port import SeenShard
+
+__all__ = ["SeenShard"]

@@ -1,0 +1,62 @@
+"""Facts of a crawl: written once, checked at every start, never process settings.
+
+Two processes that disagree about one of these would write into different places or judge URLs differently, so a
+difference is refused by name (`UsageError` naming both values), not adapted to.
+"""
+
+import msgspec
+
+from limpet.model.errors import UsageError
+from limpet.model.identity import IdentityRules
+
+LAYOUT_VERSION = 1
+
+
+class ScopeFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What belongs to the crawl. `depth_max` and the cap are None when unlimited."""
+
+    kind: str = "host"  # page | host | domain | prefix | any
+    depth_max: int | None = None
+    follow_nofollow: bool = False
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that must never change under a crawl. `hash_seed` is a secret: it keeps fingerprints unguessable."""
+
+    layout_version: int = LAYOUT_VERSION
+    crawl: str  # the crawl's id, in every event and segment
+    shards: int = 32
+    buckets: int = 1024
+    hash_seed: bytes
+    suffix_list_digest: str
+    identity_version: int = 1
+    identity: IdentityRules = IdentityRules()
+    segment_bytes: int = 1_000_000_000
+    replicas: int = 1
+    agent: str = "limpet"
+    contact: str = ""
+    scope: ScopeFacts = ScopeFacts()
+    created_us: int = 0
+
+
+def differences(stored: Facts, asked: Facts, names: tuple[str, ...]) -> list[str]:
+    """One line for each fact in `names` that differs, naming both values."""
+    return [
+        f"{name} is {getattr(stored, name)!r} in this crawl, but {getattr(asked, name)!r} was asked for"
+        for name in names
+        if getattr(stored, name) != getattr(asked, name)
+    ]
+
+
+def decode_facts(text: bytes, where: str) -> Facts:
+    """Read a facts file. Raises `UsageError` naming `where` when it is not ours or of another layout."""
+    try:
+        facts = msgspec.json.decode(text, type=Facts)
+    except msgspec.MsgspecError as error:
+        raise UsageError(f"{where} is not a crawl folder of this version of Limpet: {error}") from error
+    if facts.layout_version != LAYOUT_VERSION:
+        raise UsageError(
+            f"{where} has layout version {facts.layout_version}; this Limpet reads version {LAYOUT_VERSION}: "
+            "use the Limpet that made it"
+        )
+    return facts

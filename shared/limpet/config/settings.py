@@ -1,0 +1,103 @@
+"""Settings of a process: rates, limits and patience, which may change from one run to the next.
+
+Read from TOML; unknown keys and wrong types are refused by name. Units are in the names.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from limpet.model.errors import UsageError
+
+Seconds = Annotated[float, msgspec.Meta(ge=0)]
+Count = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class Politeness(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The governor. Nothing here can go below what a site asks for."""
+
+    floor_seconds: Seconds = 1.0
+    latency_multiple: Seconds = 5.0
+    latency_gap_seconds_max: Seconds = 30.0
+    global_rate_max: Seconds = 0.0  # starts per second of the whole crawl, 0 = no cap
+
+
+class Fetching(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What one exchange may cost, and how many run at once in one worker."""
+
+    connections_max: Count = 256
+    connect_seconds_max: Seconds = 20.0
+    idle_seconds_max: Seconds = 30.0
+    wall_seconds_max: Annotated[float, msgspec.Meta(gt=0)] = 120.0
+    header_bytes_max: Count = 262_144
+    body_bytes_max: Count = 16_777_216
+    user_agent_version: str = ""
+
+
+class Retries(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """When to try again, and when to stop."""
+
+    base_seconds: Seconds = 30.0
+    factor: Annotated[float, msgspec.Meta(ge=1)] = 4.0
+    failures_max: Count = 3
+    interruptions_alone_max: Count = 5
+    parse_attempts_max: Count = 3
+
+
+class Work(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Leases, batches and periods of one worker."""
+
+    lease_seconds: Annotated[float, msgspec.Meta(gt=0)] = 600.0
+    claim_urls_max: Count = 20
+    commit_interval_seconds: Seconds = 0.05
+    health_seconds_max: Seconds = 5.0
+    parse_batch_max: Count = 64
+    links_message_max: Count = 500
+    admit_batch_messages_max: Count = 64
+    log_backlog_max: Count = 200_000
+    reconcile_seconds: Annotated[float, msgspec.Meta(gt=0)] = 60.0
+    republish_grace_seconds: Seconds = 60.0
+    log_retention_seconds: Seconds = 300.0
+    drain_seconds_max: Seconds = 150.0
+
+
+class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Traps and sizes at admission."""
+
+    depth_trap: Count = 20
+    url_bytes_max: Count = 2_048
+    segment_repeats_max: Count = 3
+    host_urls_max: Count = 100_000
+    page_links_max: Count = 10_000
+
+
+class Notify(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where notices go besides the log."""
+
+    webhook: str = ""
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The whole of a configuration file."""
+
+    politeness: Politeness = Politeness()
+    fetching: Fetching = Fetching()
+    retries: Retries = Retries()
+    work: Work = Work()
+    rules: Rules = Rules()
+    notify: Notify = Notify()
+    owned: tuple[str, ...] = ()
+    min_free_bytes: Annotated[int, msgspec.Meta(ge=0)] = 200_000_000
+
+
+def load_settings(path: Path | None) -> Settings:
+    """Settings from a TOML file, defaults without one. Raises `UsageError` naming the file, the key and the fault."""
+    if path is None:
+        return Settings()
+    try:
+        return msgspec.toml.decode(path.read_bytes(), type=Settings)
+    except OSError as error:
+        raise UsageError(f"cannot read configuration {path}: {error.strerror}") from error
+    except msgspec.MsgspecError as error:
+        raise UsageError(f"configuration {path}: {error}") from error

@@ -1,0 +1,217 @@
+"""The urlstore port: the authority, and the work queue.
+
+One `UrlStore` is one shard: the rows whose bucket falls into it. Contract, for every adapter:
+
+* A method that writes returns only when the write is durable; `Definite` means that nothing happened, `Indefinite` that
+  it may have: read the row.
+* Every write is idempotent or guarded; a guarded write that finds its guard gone changes nothing and says False.
+* A reader never waits for a writer. What a method returned is visible to every later call on the same store.
+* The due entry of a row is durable no later than the row.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from limpet.model.lifecycle import State
+from limpet.model.outcome import Outcome
+from limpet.urlstore.types import (
+    AdmitResult,
+    AuthorityRow,
+    Candidate,
+    Claim,
+    Completion,
+    HostRow,
+    Job,
+    Notice,
+    ParseOutput,
+    Queue,
+    Reject,
+    RepairItem,
+    UrlRow,
+)
+
+
+class UrlStore(Protocol):
+    """One shard of the authority."""
+
+    @property
+    def shard(self) -> int:
+        """Number of the shard, which is also its admission partition."""
+        ...
+
+    # -- discovery ---------------------------------------------------------------------------------------------------
+    async def admit(self, candidates: Sequence[Candidate], now_us: int) -> list[AdmitResult]:
+        """Due entry, then row, then read back, for each candidate; a row that exists is left as it is."""
+        ...
+
+    async def count_rejects(self, rejects: Sequence[Reject]) -> None:
+        """Add to the counts per host and rule; the first 10 samples of each are kept."""
+        ...
+
+    async def add_seed(self, url: str) -> None:
+        """Remember that `url` is a seed of this shard's scope (seeds proper, and where their redirects ended)."""
+        ...
+
+    def seeds(self) -> list[str]:
+        """Seeds of this shard."""
+        ...
+
+    # -- work --------------------------------------------------------------------------------------------------------
+    def queues(self) -> list[Queue]:
+        """Authorities with a due entry, now or later."""
+        ...
+
+    async def claim(self, authority: str, *, limit: int, now_us: int, lease_us: int, holder: str) -> list[Claim]:
+        """Lease up to `limit` due URLs of one authority until `lease_us`, each under a fresh token.
+
+        Lane `SOON` first; a URL that was interrupted comes alone (and marked `alone`).
+        """
+        ...
+
+    async def renew(self, claims: Sequence[Claim], now_us: int, lease_us: int) -> list[bool]:
+        """Extend leases that are still ours; False for each that is not."""
+        ...
+
+    async def hand_back(self, claims: Sequence[Claim], due_us: int, now_us: int) -> None:
+        """Return claims that were not sent; costs the URL nothing. Due again at `due_us` (0 = as it was)."""
+        ...
+
+    async def complete(self, completion: Completion, host: HostRow | None = None) -> bool:
+        """Insert the outcome, set state and due time, clear the lease, in one guarded write. False: we were late.
+
+        `host`, when given, is stored in the same write whatever the guard says.
+        """
+        ...
+
+    async def rearm_denied(self, authority: str, now_us: int) -> int:
+        """`denied` rows of an authority become due, because its robots.txt changed. The number of rows."""
+        ...
+
+    async def wait_out(self, authority: str, reason: str, now_us: int) -> int:
+        """Due rows of an authority that waited in vain become `failed(reason)`. The number of rows."""
+        ...
+
+    # -- politeness state ----------------------------------------------------------------------------------------------
+    def host(self, host: str) -> HostRow | None:
+        """The host's row."""
+        ...
+
+    async def put_host(self, row: HostRow) -> None:
+        """Store it (its `urls` is ignored)."""
+        ...
+
+    def hosts(self) -> list[HostRow]:
+        """All hosts of the shard."""
+        ...
+
+    def authority(self, authority: str) -> AuthorityRow | None:
+        """The authority's row."""
+        ...
+
+    async def put_authority(self, row: AuthorityRow) -> None:
+        """Store it."""
+        ...
+
+    # -- recovery ------------------------------------------------------------------------------------------------------
+    async def adopt(self, outcome: Outcome, state: State, reason: str, now_us: int) -> bool:
+        """Outcome of an intact record without one: inserted if absent; the row moves if it is `due` or `leased`.
+
+        False when the outcome was there or the URL has no row.
+        """
+        ...
+
+    async def expire(self, now_us: int, *, dead: bool, poison_after: int) -> list[tuple[UrlRow, State]]:
+        """End leases that ran out (with `dead`, all of them): rows become due and soon, one interruption more.
+
+        The `poison_after`-th interruption while claimed alone becomes `review`. The rows as they were, with their new
+        state.
+        """
+        ...
+
+    def leased_hosts(self) -> list[str]:
+        """Hosts with an unfinished lease."""
+        ...
+
+    # -- reading -------------------------------------------------------------------------------------------------------
+    def row(self, fp: bytes) -> UrlRow | None:
+        """One row."""
+        ...
+
+    def rows(self, state: State | None = None) -> list[UrlRow]:
+        """Rows of the shard, all or of one state. For listings and checkers: reads everything."""
+        ...
+
+    def outcomes(self, fp: bytes) -> list[Outcome]:
+        """Outcomes of one URL, oldest first."""
+        ...
+
+    def all_outcomes(self) -> list[Outcome]:
+        """Every outcome of the shard, for listings and checkers."""
+        ...
+
+    def has_outcome(self, fp: bytes, fetched_us: int) -> bool:
+        """Whether that outcome exists."""
+        ...
+
+    def rejects(self) -> list[Reject]:
+        """Counts per host and rule, one row a sample (count on the first)."""
+        ...
+
+    def counters(self) -> dict[str, int]:
+        """Monotonic counters and gauges, kept in the same writes as what they count. See `limpet.urlstore.counters`."""
+        ...
+
+    # -- parse -----------------------------------------------------------------------------------------------------------
+    async def accept_outputs(self, outputs: Sequence[ParseOutput], job: Job | None = None) -> list[bool]:
+        """Insert each output if absent; with `job`, only while its token is ours, and the job ends in the same write."""
+        ...
+
+    def output(self, fp: bytes, fetched_us: int, parser_version: int) -> ParseOutput | None:
+        """An accepted output."""
+        ...
+
+    async def put_job(self, job: Job) -> None:
+        """Store a job: insert, or replace if the stored one has a lower attempt (with `token`: only under that token)."""
+        ...
+
+    async def claim_jobs(self, *, limit: int, now_us: int, lease_us: int) -> list[Job]:
+        """Lease open jobs that are eligible, each under a fresh token; a job whose lease ran out is eligible again."""
+        ...
+
+    def jobs(self) -> list[Job]:
+        """All jobs that have not ended well."""
+        ...
+
+    def unparsed(self, parser_version: int, before_us: int, limit: int) -> list[Outcome]:
+        """Fetched outcomes completed before `before_us` with neither output nor job."""
+        ...
+
+    # -- repair and notices ------------------------------------------------------------------------------------------------
+    async def put_repair(self, item: RepairItem) -> None:
+        """Open an item unless (kind, subject) is open already."""
+        ...
+
+    async def close_repair(self, kind: str, subject: str) -> None:
+        """Close it."""
+        ...
+
+    def repairs(self) -> list[RepairItem]:
+        """Open items, oldest first."""
+        ...
+
+    async def notify(self, kind: str, host: str, reason: str, sample: str, now_us: int, count: int = 1) -> None:
+        """Add to the undelivered notice of (kind, host, reason), or start one."""
+        ...
+
+    def notices(self) -> list[Notice]:
+        """Notices not yet delivered."""
+        ...
+
+    async def delivered(self, notices: Sequence[Notice]) -> None:
+        """Mark them delivered, up to the counts they show."""
+        ...
+
+    # -- operator --------------------------------------------------------------------------------------------------------
+    async def rearm(self, fps: Sequence[bytes], now_us: int) -> int:
+        """`failed`, `parked`, `review`, `gone` or `cancelled` rows become due with counts cleared. The number of rows."""
+        ...

@@ -18,3 +18,5 @@ class LinkKind(StrEnum):
     """A feed that the page announces, or an entry of one."""
     ALTERNATE = "alternate"
     """The same content elsewhere: canonical, other languages, other forms."""
+
+    __hash__ = str.__hash__  # Enum's own is written in Python, and kinds are part of the keys of every link

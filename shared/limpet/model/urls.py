@@ -19,7 +19,7 @@ _HOST_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-._")
 _IPV6_CHARACTERS = frozenset("0123456789abcdef:.")
 
 
-class InvalidUrl(ValueError):  # noqa: N818  (the name is part of the library's fixed interface)
+class InvalidUrl(ValueError):
     """The text names nothing that http or https can fetch: it does not parse, or has another scheme."""
 
 

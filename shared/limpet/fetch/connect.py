@@ -1,0 +1,114 @@
+"""From a target to an open connection that the gate has judged at every step."""
+
+import asyncio
+import ssl
+
+import msgspec
+
+from limpet.fetch.exchange import Exchange
+from limpet.fetch.failures import connect_failure
+from limpet.fetch.gate import Gate, bare_host
+from limpet.fetch.port import FetchRequest, NetFailure
+from limpet.fetch.resolver import Resolver
+from limpet.fetch.target import Target
+
+ADDRESSES_TRIED_MAX = 3
+"""Connection attempts of one fetch; no request line is sent before one of them stands."""
+
+
+def default_ssl_context() -> ssl.SSLContext:
+    """The system's authorities, names verified, HTTP/1.1 offered by ALPN."""
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+class Call(msgspec.Struct, frozen=True):
+    """One fetch under way."""
+
+    loop: asyncio.AbstractEventLoop
+    request: FetchRequest
+    target: Target
+    deadline: float  # of the whole fetch, on loop.time()
+    holds_at_head: bool
+
+
+class Opened(msgspec.Struct, frozen=True):
+    """A connection, and the judged address at its other end."""
+
+    exchange: Exchange
+    address: str
+
+
+class Connector:
+    """Resolves, judges, connects, judges again. Never raises for a fault of the network or the site."""
+
+    def __init__(self, gate: Gate, resolver: Resolver, ssl_context: ssl.SSLContext) -> None:
+        self._gate = gate
+        self._resolver = resolver
+        self._ssl_context = ssl_context
+
+    async def open(self, call: Call) -> Opened | NetFailure:
+        """A connection to the first judged address that takes one; at most `connect_seconds_max` after the look-up."""
+        target, owned = call.target, call.request.owned
+        reason = self._gate.check_target(target.scheme, target.port, owned=owned)
+        if reason is not None:
+            return NetFailure(kind="gate", detail=reason)
+        try:
+            async with asyncio.timeout_at(call.deadline) as bound:
+                answer = await self._resolver.resolve(target.host)
+                if isinstance(answer, NetFailure):
+                    return answer
+                for ip in answer.addresses:
+                    reason = self._gate.check_address(ip, target.host, target.port, owned=owned)
+                    if reason is not None:
+                        return NetFailure(kind="gate", detail=reason)
+                until = min(call.deadline, call.loop.time() + call.request.limits.connect_seconds_max)
+                bound.reschedule(until)
+                return await self._connect_first(call, connect_order(answer.addresses), until)
+        except TimeoutError:
+            return NetFailure(kind="timeout", detail=f"no connection to {target.host} in time")
+
+    async def _connect_first(self, call: Call, addresses: list[str], until: float) -> Opened | NetFailure:
+        """Try `addresses` in turn; each has an equal share of the time that is left."""
+        result: Opened | NetFailure = NetFailure(kind="dns", detail="no address")
+        for index, address in enumerate(addresses):
+            left = len(addresses) - index
+            share_ends = call.loop.time() + (until - call.loop.time()) / left if left > 1 else None
+            result = await self._attempt(call, address, share_ends)
+            if isinstance(result, Opened) or result.kind in {"tls", "gate"}:
+                break
+        return result
+
+    async def _attempt(self, call: Call, address: str, until: float | None) -> Opened | NetFailure:
+        exchange = Exchange(call.loop, call.request.limits, call.deadline, holds_at_head=call.holds_at_head)
+        tls = call.target.scheme == "https"
+        try:
+            async with asyncio.timeout_at(until):
+                await self._connect(call, address, exchange)
+        except (OSError, ValueError) as error:  # a timeout is an OSError; ValueError: a name that TLS cannot carry
+            exchange.close()
+            return connect_failure(error, address, tls=tls)
+        except BaseException:
+            exchange.close()
+            raise
+        reason = self._gate.check_peer(exchange.peer_ip(), address)
+        if reason is not None:
+            exchange.close()
+            return NetFailure(kind="gate", detail=reason)
+        return Opened(exchange, address)
+
+    async def _connect(self, call: Call, address: str, exchange: Exchange) -> None:
+        target = call.target
+        if target.scheme == "https":
+            context, name = self._ssl_context, bare_host(target.host)
+            await call.loop.create_connection(lambda: exchange, address, target.port, ssl=context, server_hostname=name)
+        else:
+            await call.loop.create_connection(lambda: exchange, address, target.port)
+
+
+def connect_order(addresses: tuple[str, ...]) -> list[str]:
+    """The resolver's first choice, then the first of the other family, then the rest; at most three."""
+    first = addresses[0]
+    other = next((ip for ip in addresses if (":" in ip) != (":" in first)), first)
+    return list(dict.fromkeys((first, other, *addresses)))[:ADDRESSES_TRIED_MAX]

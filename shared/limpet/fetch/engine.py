@@ -1,0 +1,99 @@
+"""`WireFetcher`: GET over HTTP/1.1, one connection an exchange, the bytes of the wire kept.
+
+1. *parse* the URL and build the request
+2. *open*: the gate judges scheme and port, the host is looked up, the gate judges every address of the answer, one of
+   them is connected to (TLS verified) and seen to be the peer (`limpet.fetch.connect`)
+3. *converse*: send, read the head, let the caller act on it, read the body (`limpet.fetch.exchange`)
+4. *close*; the capture is what came
+"""
+
+import asyncio
+import ssl
+
+from limpet.clock import Clock
+from limpet.fetch.connect import Call, Connector, Opened, default_ssl_context
+from limpet.fetch.gate import Gate
+from limpet.fetch.port import Capture, FetchRequest, NetFailure, OnHead
+from limpet.fetch.resolver import Resolver
+from limpet.fetch.target import parse_target, request_bytes
+
+
+class WireFetcher:
+    """`Fetcher` over asyncio sockets; works on the stock event loop and on uvloop.
+
+    Bodies are held in memory: one larger than `body_in_memory_bytes_max` is cut there and marked `length`, as if
+    that were the body limit. `wall_seconds_max` bounds the whole fetch, `connect_seconds_max` TCP and TLS set-up over
+    all addresses tried; limits run on the event loop's clock (`loop.time`), times in the capture come from `clock`.
+    A TLS connection that ends without close_notify counts as ended (RFC 9112 §9.8 leaves that to the framing: a short
+    Content-Length or a missing last chunk still shows as `disconnect`).
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        gate: Gate,
+        resolver: Resolver,
+        ssl_context: ssl.SSLContext | None = None,
+    ) -> None:
+        self._clock = clock
+        self._resolver = resolver
+        self._connector = Connector(gate, resolver, ssl_context or default_ssl_context())
+
+    async def fetch(self, request: FetchRequest, on_head: OnHead | None = None) -> Capture:
+        """See `Fetcher.fetch`. What `on_head` raises passes through, with the connection closed."""
+        started_us, began = self._clock.wall_us(), self._clock.monotonic()
+        result = await self._exchange(request, on_head)
+        if isinstance(result, Capture):
+            return result
+        return Capture(url=request.url, failure=result, started_us=started_us, duration_us=self._since_us(began))
+
+    async def close(self) -> None:
+        """See `Fetcher.close`."""
+        await self._resolver.close()
+
+    async def _exchange(self, request: FetchRequest, on_head: OnHead | None) -> Capture | NetFailure:
+        target = parse_target(request.url)
+        if isinstance(target, str):
+            return NetFailure(kind="gate", detail=target)
+        data = request_bytes(target, request.headers)
+        if isinstance(data, str):
+            return NetFailure(kind="gate", detail=data)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + request.limits.wall_seconds_max
+        opened = await self._connector.open(Call(loop, request, target, deadline, on_head is not None))
+        if isinstance(opened, NetFailure):
+            return opened
+        try:
+            return await self._converse(opened, request.url, data, on_head)
+        finally:
+            opened.exchange.close()
+
+    async def _converse(self, opened: Opened, url: str, data: bytes, on_head: OnHead | None) -> Capture:
+        exchange = opened.exchange
+        parser, tls = exchange.parser, exchange.tls_version()
+        started_us, began = self._clock.wall_us(), self._clock.monotonic()
+        exchange.send(data)
+        await exchange.wait()
+        if parser.head is not None and on_head is not None:
+            await on_head(parser.head)
+        exchange.resume()
+        await exchange.wait()
+        duration_us = self._since_us(began)
+        block = parser.block()
+        return Capture(
+            url=url,
+            request_bytes=data,
+            response_bytes=block,
+            body_offset=parser.body_offset,
+            payload=parser.payload(block),
+            head=parser.head,
+            truncated=parser.truncated,
+            failure=parser.failure,
+            remote_ip=opened.address,
+            tls=tls,
+            started_us=started_us,
+            duration_us=duration_us,
+        )
+
+    def _since_us(self, began: float) -> int:
+        return round((self._clock.monotonic() - began) * 1e6)

@@ -1,0 +1,141 @@
+"""One connection that carries one request and one response, as an asyncio protocol."""
+
+import asyncio
+from typing import Final, cast
+
+from limpet.fetch.http1 import Phase, ResponseParser
+from limpet.fetch.port import FetchLimits
+
+NOISE_SECONDS_MAX: Final = 1.0
+"""How long an answer that is not HTTP is counted before the connection is closed."""
+
+_TIMER_SLACK_SECONDS: Final = 0.001  # uvloop keeps time in whole milliseconds
+
+
+class Exchange(asyncio.Protocol):
+    """Feeds a `ResponseParser` and tells its one waiter when to look.
+
+    With `holds_at_head`, reading is paused from the moment the head is complete until `resume`, so that whoever waits
+    can make the head durable before any more of the body is taken. One timer serves the idle and the wall limit; it
+    runs on the event loop's clock, so a loop with virtual time moves both. The idle limit stands still while reading
+    is paused.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        limits: FetchLimits,
+        deadline: float,
+        *,
+        holds_at_head: bool,
+    ) -> None:
+        self.parser = ResponseParser(limits)
+        self._loop = loop
+        self._transport: asyncio.Transport | None = None  # None before and after the connection
+        self._idle_seconds_max = limits.idle_seconds_max
+        self._deadline = deadline  # on loop.time()
+        self._holds_at_head = holds_at_head
+        self._held = False
+        self._last = loop.time()
+        self._timer: asyncio.TimerHandle | None = None
+        self._waiter: asyncio.Future[None] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Called by the loop once connected (and through the TLS handshake)."""
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Called by the loop with what arrived."""
+        self._last = self._loop.time()
+        before = self.parser.phase
+        self.parser.feed(data)
+        phase = self.parser.phase
+        if phase is before:
+            return
+        if phase is Phase.DONE:
+            self._wake()
+        elif phase is Phase.NOISE:
+            self._deadline = min(self._deadline, self._last + NOISE_SECONDS_MAX)
+            self._rearm()
+        elif self._holds_at_head:
+            self._held = True
+            if self._transport is not None:
+                self._transport.pause_reading()
+            self._wake()
+
+    def eof_received(self) -> bool | None:
+        """Called by the loop at the peer's FIN, or close_notify, or an end without one."""
+        self._end(reset=False)
+        return None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Called by the loop, last."""
+        self._transport = None
+        self._end(reset=exc is not None)
+
+    def peer_ip(self) -> str:
+        """The address at the other end; empty when there is none."""
+        peer = self._transport.get_extra_info("peername") if self._transport is not None else None
+        return str(peer[0]) if peer else ""
+
+    def tls_version(self) -> str:
+        """For example "TLSv1.3"; empty without TLS."""
+        tls = self._transport.get_extra_info("ssl_object") if self._transport is not None else None
+        return str(tls.version()) if tls is not None else ""
+
+    def send(self, data: bytes) -> None:
+        """Write the request and start the limits."""
+        if self._transport is not None:
+            self._transport.write(data)
+        self._last = self._loop.time()
+        self._rearm()
+
+    async def wait(self) -> None:
+        """Return when the response has ended, or when it is held at its head."""
+        if self.parser.phase is not Phase.DONE and not self._held:
+            self._waiter = self._loop.create_future()
+            await self._waiter
+
+    def resume(self) -> None:
+        """Take the body, if it was held."""
+        if not self._held:
+            return
+        self._held = False
+        self._last = self._loop.time()
+        if self._transport is not None and self.parser.phase is not Phase.DONE:
+            self._transport.resume_reading()
+            self._rearm()
+
+    def close(self) -> None:
+        """Drop the connection at once: nothing on it is awaited, no close_notify sent."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _end(self, *, reset: bool) -> None:
+        if self.parser.phase is not Phase.DONE:
+            self.parser.end_of_stream(reset=reset)
+            self._wake()
+
+    def _wake(self) -> None:
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+    def _rearm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        due = self._deadline if self._held else min(self._deadline, self._last + self._idle_seconds_max)
+        self._timer = self._loop.call_at(due, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        now = self._loop.time() + _TIMER_SLACK_SECONDS
+        idle = not self._held and now >= self._last + self._idle_seconds_max
+        if now < self._deadline and not idle:
+            self._rearm()
+        elif self.parser.phase is not Phase.DONE:
+            self.parser.give_up("nothing came for too long" if idle else "the time for the whole exchange ran out")
+            self._wake()

@@ -1,0 +1,31 @@
+"""Faults of a connection as `NetFailure`s: no exception of a socket or of TLS leaves the engine."""
+
+import errno
+import ssl
+
+from limpet.fetch.port import NetFailure
+
+
+def connect_failure(error: OSError | ValueError, address: str, *, tls: bool) -> NetFailure:
+    """Why no connection to `address` came about, the TLS handshake included.
+
+    A reset inside the handshake is a TLS failure: servers that refuse a name or a version often just hang up.
+    """
+    if isinstance(error, ssl.SSLError):
+        return NetFailure(kind="tls", detail=tls_reason(error))
+    if isinstance(error, ValueError):  # after SSLError: a certificate error is both
+        return NetFailure(kind="tls", detail=f"host name: {error}")
+    if isinstance(error, ConnectionRefusedError):
+        return NetFailure(kind="refused", detail=f"{address} refused the connection")
+    if isinstance(error, TimeoutError):
+        return NetFailure(kind="timeout", detail=f"{address} did not answer in time")
+    if tls and isinstance(error, ConnectionError):
+        return NetFailure(kind="tls", detail=f"{address} closed the connection in the TLS handshake")
+    return NetFailure(kind="connect", detail=f"{address}: {errno.errorcode.get(error.errno or 0, str(error))}")
+
+
+def tls_reason(error: ssl.SSLError) -> str:
+    """The verification message, or the alert's or library's name (`TLSV1_UNRECOGNIZED_NAME`)."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"certificate: {error.verify_message}"
+    return error.reason or str(error)

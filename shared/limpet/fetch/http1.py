@@ -1,0 +1,182 @@
+"""One HTTP/1 response out of the bytes of a connection, without any I/O of its own."""
+
+import enum
+from typing import Final
+
+from limpet.fetch.chunked import ChunkedBody
+from limpet.fetch.head import STATUS_LINE, find_head_end, framing_of, parse_head
+from limpet.fetch.port import FetchLimits, Head, NetFailure, NetFailureKind, Truncation
+
+INTERIM_MAX: Final = 16
+"""1xx responses before the final one."""
+
+BLANK_BYTES_MAX: Final = 4
+"""CR and LF skipped ahead of a status line: servers put an empty line after an interim response."""
+
+
+class Phase(enum.IntEnum):
+    """Where a response stands. NOISE: it is not HTTP, and the rest is only counted."""
+
+    HEAD = 0
+    BODY = 1
+    NOISE = 2
+    DONE = 3
+
+
+class ResponseParser:
+    """Feed it what arrives, tell it how it ended, and read off the result. Never raises, whatever comes.
+
+    Its memory stays below `header_bytes_max` + twice the body limit + one read (`block` and `payload` copy); time is
+    linear in the bytes fed. The body limit is the smaller of `body_bytes_max` and `body_in_memory_bytes_max`, since a
+    body is held in memory, and counts bytes on the wire, chunk framing included. Bytes after the end of the response
+    are counted and dropped.
+
+    When `phase` is DONE, either `failure` is set or `head` is; `truncated` tells a body that was cut. A transfer coding
+    other than chunked (nobody asked for one, RFC 9110 §10.1.4) is left on the payload.
+    """
+
+    def __init__(self, limits: FetchLimits) -> None:
+        self.phase = Phase.HEAD
+        self.head: Head | None = None
+        self.failure: NetFailure | None = None
+        self.truncated: Truncation | None = None
+        self.received_bytes = 0
+        self.body_offset = 0
+        self._header_bytes_max = limits.header_bytes_max
+        self._body_bytes_max = min(limits.body_bytes_max, limits.body_in_memory_bytes_max)
+        self._buffer = bytearray()
+        self._scanned = 0
+        self._blank_bytes_left = BLANK_BYTES_MAX
+        self._interim_count = 0
+        self._interim_bytes = 0
+        self._end: int | None = None  # in the buffer, once the framing tells it
+        self._chunks: ChunkedBody | None = None
+
+    def feed(self, data: bytes) -> None:
+        """Take `data` as it came from the connection."""
+        self.received_bytes += len(data)
+        if self.phase is Phase.BODY:
+            self._buffer += data
+            self._read_body()
+        elif self.phase is Phase.HEAD:
+            self._buffer += data
+            self._read_head()
+        elif self.phase is Phase.NOISE and self.received_bytes > self._header_bytes_max:
+            self._fail("protocol", "not HTTP")
+
+    def end_of_stream(self, *, reset: bool = False) -> None:
+        """The connection ended: orderly, or by `reset`."""
+        if self.phase is Phase.HEAD:
+            self._end_in_head(reset=reset)
+        elif self.phase is Phase.NOISE:
+            self._fail("protocol", "not HTTP")
+        elif self.phase is Phase.BODY:
+            chunked_whole = self._chunks is not None and self._chunks.last_chunk_seen
+            until_close = self._chunks is None and self._end is None and not reset
+            self._finish(None if chunked_whole or until_close else "disconnect")
+
+    def give_up(self, detail: str) -> None:
+        """A time limit ran out: keeps a body that has begun, fails with "timeout" before that."""
+        if self.phase is Phase.HEAD:
+            self._fail("timeout", detail)
+        elif self.phase is Phase.NOISE:
+            self._fail("protocol", "not HTTP")
+        elif self.phase is Phase.BODY:
+            self._finish("time")
+
+    def block(self) -> bytes:
+        """Status line, header and body as received, without interim responses and stray bytes."""
+        return bytes(self._buffer)
+
+    def payload(self, block: bytes) -> bytes:
+        """The body without chunk framing; `block` is what `block()` returned."""
+        return block[self.body_offset :] if self._chunks is None else bytes(self._chunks.payload)
+
+    def _read_head(self) -> None:
+        while self.phase is Phase.HEAD:
+            self._skip_blank()
+            buffer = self._buffer
+            if buffer[:4].lower() != b"http"[: len(buffer)]:
+                self.phase = Phase.NOISE
+                self._buffer = bytearray()
+                return
+            end_max = self._header_bytes_max - self._interim_bytes
+            end = find_head_end(buffer, max(0, self._scanned - 2), end_max)
+            if end < 0:
+                self._scanned = len(buffer)
+                if len(buffer) >= end_max:
+                    self._fail("protocol", "header too large")
+                return
+            self._take_head(end)
+
+    def _skip_blank(self) -> None:
+        while self._blank_bytes_left and self._buffer.startswith((b"\r", b"\n")):
+            del self._buffer[0]
+            self._blank_bytes_left -= 1
+
+    def _take_head(self, end: int) -> None:
+        head = parse_head(bytes(self._buffer[:end]))
+        if isinstance(head, str):
+            self._fail("protocol", head)
+        elif head.status == 101:
+            self._fail("protocol", "the server switched protocols unasked")
+        elif head.status < 200:
+            self._drop_interim(end)
+        else:
+            self._begin_body(head, end)
+
+    def _drop_interim(self, end: int) -> None:
+        del self._buffer[:end]
+        self._scanned = 0
+        self._interim_bytes += end
+        self._interim_count += 1
+        if self._interim_count > INTERIM_MAX:
+            self._fail("protocol", "too many interim responses")
+
+    def _begin_body(self, head: Head, end: int) -> None:
+        framing = framing_of(head)
+        if framing == "conflict":
+            self._fail("protocol", "conflicting Content-Length")
+            return
+        self.head, self.body_offset, self.phase = head, end, Phase.BODY
+        if framing == "chunked":
+            self._chunks = ChunkedBody(end, self._header_bytes_max)
+        elif framing != "close":
+            self._end = end + framing
+        self._read_body()
+
+    def _read_body(self) -> None:
+        limit = self.body_offset + self._body_bytes_max
+        over = len(self._buffer) > limit
+        if over:
+            del self._buffer[limit:]
+        if self._chunks is not None:
+            self._chunks.advance(self._buffer)
+            if self._chunks.complete:
+                self._end = self._chunks.end
+            elif self._chunks.broken:
+                self._finish("disconnect")
+                return
+        if self._end is not None and len(self._buffer) >= self._end:
+            del self._buffer[self._end :]
+            self._finish(None)
+        elif over:
+            self._finish("length")
+
+    def _end_in_head(self, *, reset: bool) -> None:
+        how = "connection reset" if reset else "connection closed"
+        begins = self._buffer[4:5] in b"/ \t" and len(self._buffer) > 4
+        line_whole = b"\n" in self._buffer
+        if not self._buffer:
+            self._fail("reset", f"{how} without an answer")
+        elif not begins or (line_whole and STATUS_LINE.match(self._buffer) is None):
+            self._fail("protocol", "not HTTP")
+        else:
+            self._fail("reset", f"{how} inside the header")
+
+    def _fail(self, kind: NetFailureKind, detail: str) -> None:
+        self.phase, self.head, self._buffer = Phase.DONE, None, bytearray()
+        self.failure = NetFailure(kind=kind, detail=detail, received_bytes=self.received_bytes)
+
+    def _finish(self, truncated: Truncation | None) -> None:
+        self.phase, self.truncated = Phase.DONE, truncated

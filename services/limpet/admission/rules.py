@@ -1,0 +1,157 @@
+"""Which discovered links become rows: validity, size, scope, depth, traps, caps. Pure, and linear in the URL.
+
+The rules are asked in the order of `Rule`, and the first that objects names the reason: what is rejected
+has no row, so the counts per rule are all that a reader gets to see of it.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from enum import StrEnum
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+
+from limpet.admission.scope import Scope
+from limpet.model.links import LinkKind
+from limpet.model.urls import is_host_name
+
+_WEB: Final = ("http://", "https://")
+_AUTHORITY_END_MIN: Final = len("http://h")
+_HOSTS_CACHED_MAX: Final = 65_536
+
+HOST_CAP_REJECT_FACTOR: Final = 10
+"""Beyond this many times a host's cap its links are counted and no longer kept."""
+
+
+class Rule(StrEnum):
+    """The names under which links are rejected, parked and counted. Stored with crawls: never renamed."""
+
+    INVALID_URL = "invalid_url"
+    """Not a URL, or on a host that cannot exist."""
+    URL_TOO_LONG = "url_too_long"
+    SCOPE = "scope"
+    """Outside the crawl."""
+    NOFOLLOW = "nofollow"
+    """The page asks that the link not be followed."""
+    DEPTH = "depth"
+    """Farther from a seed than the user wants to go."""
+    DEPTH_TRAP = "depth_trap"
+    """Farther from a seed than a real site reaches."""
+    REPEATED_SEGMENT = "repeated_segment"
+    """The same path segment again and again: relative links that feed on themselves."""
+    LINKS_PER_PAGE = "links_per_page"
+    """Beyond the number of links taken from one page; counted by the parser."""
+    HOST_CAP = "host_cap"
+    """The host has as many URLs as one host may have."""
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """The numbers behind the rules. `depth_max` None: as deep as it goes."""
+
+    depth_max: int | None = None
+    depth_trap: int = 20
+    url_bytes_max: int = 2_048
+    segment_repeats_max: int = 3
+    host_urls_max: int = 100_000
+    follow_nofollow: bool = False
+
+
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+    """A link as admission meets it: canonical `url`, its `host` (as `limpet.model.urls.split` gives it), link hops.
+
+    `seed` is for URLs the user named: only validity and length bind them. `nofollow` is the link's own or its page's.
+    """
+
+    url: str
+    host: str
+    depth: int
+    kind: LinkKind = LinkKind.NAVIGATION
+    nofollow: bool = False
+    seed: bool = False
+
+
+class Context(msgspec.Struct, frozen=True, kw_only=True):
+    """What candidates are judged against. `host_urls` gives the number of URLs a host has; it is asked last."""
+
+    scope: Scope
+    limits: Limits
+    host_urls: Callable[[str], int]
+
+
+class Admit(msgspec.Struct, frozen=True):
+    """The link becomes a row that is due."""
+
+
+class Park(msgspec.Struct, frozen=True):
+    """The link becomes a row that waits, visibly, until someone lets it go."""
+
+    rule: Rule
+
+
+class Reject(msgspec.Struct, frozen=True):
+    """The link gets no row and is counted."""
+
+    rule: Rule
+
+
+Verdict = Admit | Park | Reject
+
+ADMIT: Final = Admit()
+
+
+def judge(candidate: Candidate, context: Context) -> Verdict:
+    """The verdict on one candidate. Never raises; depends on nothing but its arguments."""
+    if rule := _malformed(candidate, context.limits):
+        return Reject(rule)
+    if candidate.seed:
+        return ADMIT
+    if rule := _unwanted(candidate, context) or _trap(candidate, context.limits):
+        return Reject(rule)
+    return _capped(context.host_urls(candidate.host), context.limits)
+
+
+def _malformed(candidate: Candidate, limits: Limits) -> Rule | None:
+    url = candidate.url
+    if not url.startswith(_WEB) or url.find("/", _AUTHORITY_END_MIN) < 0 or not _can_exist(candidate.host):
+        return Rule.INVALID_URL
+    return Rule.URL_TOO_LONG if len(url) > limits.url_bytes_max else None
+
+
+@lru_cache(maxsize=_HOSTS_CACHED_MAX)
+def _can_exist(host: str) -> bool:
+    return is_host_name(host)
+
+
+def _unwanted(candidate: Candidate, context: Context) -> Rule | None:
+    """What the user or the page does not want."""
+    if not context.scope.admits(candidate.url):
+        return Rule.SCOPE
+    if candidate.nofollow and not context.limits.follow_nofollow:
+        return Rule.NOFOLLOW
+    depth_max = context.limits.depth_max
+    return Rule.DEPTH if depth_max is not None and candidate.depth > depth_max else None
+
+
+def _trap(candidate: Candidate, limits: Limits) -> Rule | None:
+    if candidate.depth > limits.depth_trap:
+        return Rule.DEPTH_TRAP
+    return Rule.REPEATED_SEGMENT if _repeats(candidate.url, limits.segment_repeats_max) else None
+
+
+def _repeats(url: str, repeats_max: int) -> bool:
+    """Whether a path segment occurs more than `repeats_max` times. Inner empty ones count: ``//////`` is a trap too."""
+    if url.count("/") - 2 <= repeats_max:
+        return False
+    path = url[url.index("/", _AUTHORITY_END_MIN) + 1 :].partition("?")[0]
+    segments = path.removesuffix("/").split("/")
+    surplus = len(segments) - len(set(segments))
+    return surplus >= repeats_max and max(Counter(segments).values()) > repeats_max
+
+
+def _capped(host_urls: int, limits: Limits) -> Verdict:
+    if host_urls < limits.host_urls_max:
+        return ADMIT
+    if host_urls < limits.host_urls_max * HOST_CAP_REJECT_FACTOR:
+        return Park(Rule.HOST_CAP)
+    return Reject(Rule.HOST_CAP)

@@ -61,6 +61,10 @@ class UrlStore(Protocol):
         """Authorities with a due entry, now or later."""
         ...
 
+    def next_due(self, authority: str) -> int | None:
+        """Earliest entry of the authority's due index; None when it is empty."""
+        ...
+
     async def claim(self, authority: str, *, limit: int, now_us: int, lease_us: int, holder: str) -> list[Claim]:
         """Lease up to `limit` due URLs of one authority until `lease_us`, each under a fresh token.
 
@@ -91,7 +95,7 @@ class UrlStore(Protocol):
         """Due rows of an authority that waited in vain become `failed(reason)`. The number of rows."""
         ...
 
-    # -- politeness state ----------------------------------------------------------------------------------------------
+    # -- politeness state --------------------------------------------------------------------------------------------
     def host(self, host: str) -> HostRow | None:
         """The host's row."""
         ...
@@ -112,7 +116,7 @@ class UrlStore(Protocol):
         """Store it."""
         ...
 
-    # -- recovery ------------------------------------------------------------------------------------------------------
+    # -- recovery ----------------------------------------------------------------------------------------------------
     async def adopt(self, outcome: Outcome, state: State, reason: str, now_us: int) -> bool:
         """Outcome of an intact record without one: inserted if absent; the row moves if it is `due` or `leased`.
 
@@ -132,7 +136,7 @@ class UrlStore(Protocol):
         """Hosts with an unfinished lease."""
         ...
 
-    # -- reading -------------------------------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------------------------
     def row(self, fp: bytes) -> UrlRow | None:
         """One row."""
         ...
@@ -161,9 +165,12 @@ class UrlStore(Protocol):
         """Monotonic counters and gauges, kept in the same writes as what they count. See `limpet.urlstore.counters`."""
         ...
 
-    # -- parse -----------------------------------------------------------------------------------------------------------
+    # -- parse -------------------------------------------------------------------------------------------------------
     async def accept_outputs(self, outputs: Sequence[ParseOutput], job: Job | None = None) -> list[bool]:
-        """Insert each output if absent; with `job`, only while its token is ours, and the job ends in the same write."""
+        """Insert each output if absent; False for one that was there.
+
+        With `job`, only while its token is ours, and the job ends in the same write; all False when it is not.
+        """
         ...
 
     def output(self, fp: bytes, fetched_us: int, parser_version: int) -> ParseOutput | None:
@@ -171,11 +178,17 @@ class UrlStore(Protocol):
         ...
 
     async def put_job(self, job: Job) -> None:
-        """Store a job: insert, or replace if the stored one has a lower attempt (with `token`: only under that token)."""
+        """Store a job free to be claimed: insert, or replace if the stored one has a lower attempt.
+
+        With `token`: only while that is the stored job's token, whatever the attempt.
+        """
         ...
 
     async def claim_jobs(self, *, limit: int, now_us: int, lease_us: int) -> list[Job]:
-        """Lease open jobs that are eligible, each under a fresh token; a job whose lease ran out is eligible again."""
+        """Lease open jobs that are eligible, each under a fresh token.
+
+        A job whose lease ran out is eligible again, with one attempt more: its holder died of it, for all we know.
+        """
         ...
 
     def jobs(self) -> list[Job]:
@@ -186,7 +199,7 @@ class UrlStore(Protocol):
         """Fetched outcomes completed before `before_us` with neither output nor job."""
         ...
 
-    # -- repair and notices ------------------------------------------------------------------------------------------------
+    # -- repair and notices ------------------------------------------------------------------------------------------
     async def put_repair(self, item: RepairItem) -> None:
         """Open an item unless (kind, subject) is open already."""
         ...
@@ -211,7 +224,7 @@ class UrlStore(Protocol):
         """Mark them delivered, up to the counts they show."""
         ...
 
-    # -- operator --------------------------------------------------------------------------------------------------------
+    # -- operator ----------------------------------------------------------------------------------------------------
     async def rearm(self, fps: Sequence[bytes], now_us: int) -> int:
-        """`failed`, `parked`, `review`, `gone` or `cancelled` rows become due with counts cleared. The number of rows."""
+        """`failed`, `parked`, `review`, `gone` or `cancelled` rows become due, counts cleared. The number of rows."""
         ...

@@ -1,0 +1,70 @@
+"""The SQLite schemas and every query of the embedded form, each named and described, in files of their own.
+
+A query file is a sequence of blocks: `-- name: NAME`, one or more comment lines that describe it, one statement.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from typing import Final, NamedTuple
+
+SHARD_VERSION: Final = 1
+SEEN_VERSION: Final = 1
+_MARK: Final = "-- name:"
+
+
+class Query(NamedTuple):
+    """One statement with its name and what it is for."""
+
+    name: str
+    description: str
+    sql: str
+
+
+class Schema(NamedTuple):
+    """One kind of database file: its version (`user_version`), the script that creates it, and its queries by name."""
+
+    version: int
+    script: str
+    queries: Mapping[str, str]
+
+
+@cache
+def shard_schema() -> Schema:
+    """A shard's file: rows, due index, hosts, outcomes, parse, repair, outgoing log and consumer offsets."""
+    parts = ("file", "urls", "work", "hosts", "parse", "repair", "view", "bus")
+    return Schema(SHARD_VERSION, _text("file_schema") + _text("shard_schema"), queries(*parts))
+
+
+@cache
+def seen_schema() -> Schema:
+    """A seen shard's file."""
+    return Schema(SEEN_VERSION, _text("seen_schema"), queries("seen"))
+
+
+def queries(*files: str) -> dict[str, str]:
+    """Every query of the named files. Raises ValueError for a name that occurs twice."""
+    found: dict[str, str] = {}
+    for file in files:
+        for query in parse(_text(file), file):
+            if query.name in found:
+                raise ValueError(f"query {query.name} is defined twice")
+            found[query.name] = query.sql
+    return found
+
+
+def parse(text: str, file: str) -> list[Query]:
+    """The blocks of one query file. Raises ValueError naming `file` for one without a description or a statement."""
+    found = []
+    for block in text.split(_MARK)[1:]:
+        name, *lines = block.strip().splitlines()
+        comments = [line.removeprefix("--").strip() for line in lines if line.startswith("--")]
+        sql = "\n".join(line for line in lines if line and not line.startswith("--"))
+        if not comments or not sql:
+            raise ValueError(f"{file}.sql: query {name.strip()} lacks a description or a statement")
+        found.append(Query(name.strip(), " ".join(comments), sql))
+    return found
+
+
+def _text(file: str) -> str:
+    return resources.files(__name__).joinpath(f"{file}.sql").read_text("utf-8")

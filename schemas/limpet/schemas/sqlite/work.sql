@@ -1,0 +1,114 @@
+-- name: claim_due
+-- Entries of one lane that are due, earliest first, with what a claim needs of their rows.
+SELECT
+  d.due_us, u.id, u.fp, u.url, u.state, u.depth, u.hops, u.seed, u.failures, u.interruptions, u.latest_us
+FROM due AS d
+JOIN url AS u ON u.id = d.url
+WHERE d.authority = ? AND d.lane = ? AND d.due_us <= ?
+ORDER BY d.due_us, d.url
+LIMIT ?;
+
+-- name: lease_insert
+-- A claim.
+INSERT INTO lease (fp, url, authority, token, lease_us, alone, holder) VALUES (?, ?, ?, ?, ?, ?, ?);
+
+-- name: lease_get
+-- A lease with what ending it needs of the row.
+SELECT l.url, l.authority, l.token, l.lease_us, l.alone, u.lane, u.due_us, u.interruptions, u.page
+FROM lease AS l JOIN url AS u ON u.id = l.url
+WHERE l.fp = ?;
+
+-- name: lease_extend
+-- Renew a lease that is still ours; never shortens it.
+UPDATE lease SET lease_us = max(lease_us, ?) WHERE fp = ? AND token = ? AND lease_us > ?;
+
+-- name: lease_delete
+-- End a lease.
+DELETE FROM lease WHERE fp = ?;
+
+-- name: leases_over
+-- Leases that ran out by a moment.
+SELECT fp FROM lease WHERE lease_us <= ? ORDER BY url;
+
+-- name: leased_hosts
+-- Hosts with an unfinished lease.
+SELECT DISTINCT h.name FROM lease AS l JOIN authority AS a ON a.id = l.authority JOIN host AS h ON h.id = a.host
+ORDER BY h.name;
+
+-- name: url_complete
+-- How a claim ended, with an outcome.
+UPDATE url SET
+  state = ?, reason = ?, due_us = ?, lane = ?, failures = ?, interruptions = ?, page = ?, latest_us = ?
+WHERE id = ?;
+
+-- name: url_end
+-- How a claim ended, without an outcome.
+UPDATE url SET state = ?, reason = ?, due_us = ?, lane = ?, failures = ?, interruptions = ?, page = ? WHERE id = ?;
+
+-- name: url_hand_back
+-- A claim that was not sent.
+UPDATE url SET state = ?, due_us = ? WHERE id = ?;
+
+-- name: url_interrupt
+-- A claim whose lease ended without a word.
+UPDATE url SET state = ?, reason = ?, due_us = ?, lane = ?, interruptions = ? WHERE id = ?;
+
+-- name: adopt_get
+-- The row an orphan record belongs to.
+SELECT u.id, u.authority, u.state, u.lane, u.due_us, u.page, l.fp IS NOT NULL
+FROM url AS u LEFT JOIN lease AS l ON l.fp = u.fp
+WHERE u.fp = ?;
+
+-- name: denied_of_authority
+-- Denied rows of an authority. 3 is denied.
+SELECT id FROM url WHERE authority = ? AND state = 3;
+
+-- name: url_rearm
+-- A row becomes due again with its counts cleared.
+UPDATE url SET state = 0, reason = '', due_us = ?, lane = ?, failures = 0, interruptions = 0 WHERE id = ?;
+
+-- name: rearm_get
+-- State and queue of a row that an operator wants due again.
+SELECT u.id, u.authority, u.state, l.fp IS NOT NULL
+FROM url AS u LEFT JOIN lease AS l ON l.fp = u.fp
+WHERE u.fp = ?;
+
+-- name: waiting_of_authority
+-- Rows of an authority that wait in state due (0), with their entries.
+SELECT d.lane, d.due_us, d.url FROM due AS d JOIN url AS u ON u.id = d.url WHERE d.authority = ? AND u.state = 0;
+
+-- name: url_wait_out
+-- A row that waited in vain. 5 is failed.
+UPDATE url SET state = 5, reason = ?, due_us = 0 WHERE id = ?;
+
+-- name: shift_url
+-- Move due times of rows with a moved wall clock.
+UPDATE url SET due_us = max(1, due_us + ?) WHERE due_us > 0;
+
+-- name: shift_due
+-- Move the due index with a moved wall clock.
+UPDATE due SET due_us = max(1, due_us + ?) WHERE due_us > 0;
+
+-- name: shift_lease
+-- Move leases with a moved wall clock.
+UPDATE lease SET lease_us = max(1, lease_us + ?);
+
+-- name: shift_host
+-- Move waits of hosts with a moved wall clock.
+UPDATE host SET wait_us = max(1, wait_us + ?) WHERE wait_us > 0;
+
+-- name: shift_authority
+-- Move waits of authorities with a moved wall clock.
+UPDATE authority SET wait_us = max(1, wait_us + ?) WHERE wait_us > 0;
+
+-- name: shift_job_due
+-- Move due times of parse jobs with a moved wall clock.
+UPDATE job SET due_us = max(1, due_us + ?) WHERE due_us > 0;
+
+-- name: shift_job_lease
+-- Move leases of parse jobs with a moved wall clock.
+UPDATE job SET lease_us = max(1, lease_us + ?) WHERE lease_us > 0;
+
+-- name: shift_log
+-- Move the ages that retention goes by with a moved wall clock.
+UPDATE log SET written_us = max(1, written_us + ?) WHERE written_us > 0;

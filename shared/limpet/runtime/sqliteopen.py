@@ -1,0 +1,147 @@
+"""Opening SQLite files: the owner's lock, the owner's connection, and a reader's view from any process."""
+
+import fcntl
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Literal, TypeVar
+
+import msgspec
+
+from limpet.model.errors import CannotGoOn, Definite
+from limpet.runtime.sqlitetx import Reader
+from limpet.schemas.sqlite import Schema
+
+T = TypeVar("T")
+Synchronous = Literal["FULL", "NORMAL", "OFF"]
+
+WAL_PAGES: Final = 1000  # of 4 KiB: checkpointed by the commit that passes it, so that no WAL grows without bound
+WAL_BYTES_MAX: Final = 8_388_608
+BUSY_SECONDS: Final = 10.0  # readers of another process may hold the WAL's recovery lock for a moment
+STATEMENTS_MAX: Final = 256
+_COUNTERS: Final = msgspec.json.Decoder(dict[str, int])
+
+
+class FileLockedError(Definite):
+    """Another process owns this file."""
+
+
+def lock_file(path: Path) -> int:
+    """Take the lock beside `path`; the descriptor that holds it. The kernel drops it when the process dies.
+
+    Raises `FileLockedError` when it is held. A lock file of its own: closing any descriptor of the database itself
+    would drop SQLite's POSIX locks (https://www.sqlite.org/howtocorrupt.html, 2.2).
+    """
+    fd = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        raise FileLockedError(f"{path} is in use by another process") from None
+    return fd
+
+
+def connect_writer(path: Path, schema: Schema, synchronous: Synchronous, cache_bytes: int) -> sqlite3.Connection:
+    """The one connection that writes; creates the tables of a new file. Raises sqlite3.Error, `CannotGoOn`."""
+    connection = sqlite3.connect(
+        path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False, cached_statements=STATEMENTS_MAX
+    )
+    try:
+        _set_up(connection, synchronous, cache_bytes)
+        _create(connection, path, schema)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _set_up(connection: sqlite3.Connection, synchronous: Synchronous, cache_bytes: int) -> None:
+    connection.execute("PRAGMA journal_mode = WAL").fetchall()
+    connection.execute(f"PRAGMA synchronous = {synchronous}")
+    connection.execute(f"PRAGMA cache_size = -{max(cache_bytes // 1024, 64)}")
+    connection.execute("PRAGMA secure_delete = OFF").fetchall()  # some builds zero what is deleted: a write for nothing
+    connection.execute("PRAGMA temp_store = MEMORY")
+    connection.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}").fetchall()
+    connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES_MAX}").fetchall()
+
+
+def _create(connection: sqlite3.Connection, path: Path, schema: Schema) -> None:
+    version = connection.execute("PRAGMA user_version").fetchall()[0][0]
+    if version == schema.version:
+        return
+    if version != 0:
+        raise CannotGoOn(
+            f"{path} has schema version {version}, this Limpet has {schema.version}: use the Limpet that made it"
+        )
+    connection.executescript(f"BEGIN IMMEDIATE; {schema.script} PRAGMA user_version = {schema.version}; COMMIT;")
+    _sync_directory(path.parent)
+
+
+def _sync_directory(path: Path) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def connect_read_only(path: Path, cache_bytes: int) -> sqlite3.Connection:
+    """A connection that cannot write, not even a checkpoint. Raises sqlite3.Error."""
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode=ro",
+        uri=True,
+        timeout=BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=STATEMENTS_MAX,
+    )
+    connection.execute(f"PRAGMA cache_size = -{max(cache_bytes // 1024, 64)}")
+    return connection
+
+
+def read_counters(reader: Reader) -> dict[str, int]:
+    """The committed counters of a file."""
+    totals = reader.value("counters_get")
+    return _COUNTERS.decode(totals) if totals else {}
+
+
+class ReadOnlyFile:
+    """Another owner's file, read from outside. Sees every commit as soon as it is made."""
+
+    def __init__(self, path: Path, schema: Schema, cache_bytes: int) -> None:
+        self.path = path
+        self._connection = connect_read_only(path, cache_bytes)
+        self._reader = Reader(self._connection, schema.queries)
+
+    def read(self, op: Callable[[Reader], T]) -> T:
+        """`op` over everything that is committed. Raises `CannotGoOn` when the file cannot be read."""
+        try:
+            return op(self._reader)
+        except sqlite3.Error as error:
+            raise CannotGoOn(f"cannot read {self.path}: {error}") from error
+
+    @property
+    def totals(self) -> dict[str, int]:
+        """Committed counters."""
+        return self.read(read_counters)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._connection.close()
+
+
+def open_read_only(path: Path, schema: Schema, cache_bytes: int = 500_000) -> ReadOnlyFile:
+    """Read a file that another process (or another part of this one) owns. Needs no lock and disturbs no writer.
+
+    Raises `CannotGoOn` when it does not exist, is damaged, or is of another version.
+    """
+    try:
+        file = ReadOnlyFile(path, schema, cache_bytes)
+        version = file._connection.execute("PRAGMA user_version").fetchall()[0][0]  # noqa: SLF001 - same module
+    except sqlite3.Error as error:
+        raise CannotGoOn(f"cannot open {path}: {error}") from error
+    if version != schema.version:
+        file.close()
+        raise CannotGoOn(f"{path} has schema version {version}, this Limpet reads version {schema.version}")
+    return file

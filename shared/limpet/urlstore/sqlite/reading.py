@@ -1,0 +1,86 @@
+"""What can be read from a shard's file, by its owner or by anybody else."""
+
+from limpet.model.lifecycle import State
+from limpet.model.outcome import Outcome
+from limpet.runtime.sqlitetx import Reader
+from limpet.urlstore.sqlite import codes
+from limpet.urlstore.types import AuthorityRow, HostRow, ParseOutput, Reject, RepairItem, UrlRow
+
+
+def seeds(reader: Reader) -> list[str]:
+    """Seeds of the shard."""
+    return [url for (url,) in reader.all("seeds")]
+
+
+def host(reader: Reader, host: str) -> HostRow | None:
+    """One host."""
+    row = reader.one("host_get", (host,))
+    return None if row is None else codes.host_row(row)
+
+
+def hosts(reader: Reader) -> list[HostRow]:
+    """Every host."""
+    return [codes.host_row(row) for row in reader.all("hosts")]
+
+
+def authority(reader: Reader, authority: str) -> AuthorityRow | None:
+    """One authority."""
+    row = reader.one("authority_get", (authority,))
+    return None if row is None else codes.authority_row(row)
+
+
+def leased_hosts(reader: Reader) -> list[str]:
+    """Hosts with an unfinished lease."""
+    return [host for (host,) in reader.all("leased_hosts")]
+
+
+def row(reader: Reader, fp: bytes) -> UrlRow | None:
+    """One row."""
+    found = reader.one("row_by_fp", (fp,))
+    return None if found is None else codes.url_row(found)
+
+
+def rows(reader: Reader, state: State | None) -> list[UrlRow]:
+    """Rows of the shard in the order of admission, then clashing candidates."""
+    query, params = ("rows_after", (0, -1)) if state is None else ("rows_of_state", (codes.CODES[state],))
+    found = reader.all(query, params)
+    clashes = clashing(reader) if state in {None, State.REVIEW} else []
+    return [codes.url_row(row) for row in found] + clashes
+
+
+def clashing(reader: Reader) -> list[UrlRow]:
+    """Candidates in review because their fingerprint is taken."""
+    return [codes.clash_row(data, admitted_us) for data, admitted_us in reader.all("clashes")]
+
+
+def outcomes(reader: Reader, fp: bytes) -> list[Outcome]:
+    """Outcomes of one URL, oldest first."""
+    return [codes.outcome(data) for (data,) in reader.all("outcomes_of_url", (fp,))]
+
+
+def outcomes_after(reader: Reader, seq: int, limit: int) -> list[Outcome]:
+    """Outcomes completed after number `seq`, in the order of completion; `limit` -1 = all."""
+    return [codes.outcome(data) for _, data in reader.all("outcomes_after", (seq, limit))]
+
+
+def rejects(reader: Reader) -> list[Reject]:
+    """Counts per host and rule; one record a sample, the count on the first."""
+    found = []
+    for host, rule, count, data in reader.all("rejects"):
+        for place, sample in enumerate(codes.samples(data) or [""]):
+            found.append(Reject(host=host, rule=rule, count=0 if place else count, sample=sample))
+    return found
+
+
+def output(reader: Reader, fp: bytes, fetched_us: int, parser_version: int) -> ParseOutput | None:
+    """One accepted output."""
+    data = reader.value("output_get", (fp, fetched_us, parser_version))
+    return None if data is None else codes.output(data)
+
+
+def repairs(reader: Reader) -> list[RepairItem]:
+    """Open repair items, oldest first."""
+    return [
+        RepairItem(kind=kind, subject=subject, detail=detail, created_us=created_us)
+        for kind, subject, detail, created_us in reader.all("repairs")
+    ]

@@ -1,11 +1,15 @@
-"""Where bodies become durable: append-only, replicated files of WARC records, one writer incarnation each."""
+"""Where bodies become durable: append-only, replicated files of WARC records, one writer incarnation each.
+
+The port is here; adapters are imported by name (`limpet.segments.local`), since the model itself speaks of `Location`.
+"""
 
 from limpet.segments.port import (
     Location,
+    MakeWarcinfo,
     SegmentFailed,
     SegmentInfo,
     SegmentStore,
     SegmentWriter,
 )
 
-__all__ = ["Location", "SegmentFailed", "SegmentInfo", "SegmentStore", "SegmentWriter"]
+__all__ = ["Location", "MakeWarcinfo", "SegmentFailed", "SegmentInfo", "SegmentStore", "SegmentWriter"]

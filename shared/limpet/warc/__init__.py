@@ -1,1 +1,65 @@
-"""TODO."""
+"""The archive's file format: WARC 1.1 records built, read, walked, indexed and checked as bytes, without I/O."""
+
+from limpet.warc.captures import CaptureGrouper, CaptureSpan, CaptureView, capture_of
+from limpet.warc.cdxj import index_line, index_of, line_of
+from limpet.warc.errors import WarcError
+from limpet.warc.fields import RECORD_ID_BYTES, clean_uri, date_us, record_id, safe_uri, sha1_b32, warc_date
+from limpet.warc.http_block import HttpBlock, payload_of, split_response
+from limpet.warc.names import SegmentName, parse_segment_name, segment_name
+from limpet.warc.parse import Record, RecordHeader, parse_fields, parse_record
+from limpet.warc.records import (
+    CAPTURE_ID_BYTES,
+    CaptureMeta,
+    CaptureRecords,
+    CrawlInfo,
+    capture_members,
+    redacted,
+    warcinfo_member,
+)
+from limpet.warc.scan import Member, Scan, Scanner, members
+from limpet.warc.surt import surt
+from limpet.warc.verify import Expected, Finding, FindingKind, check_response
+
+__all__ = [
+    "CAPTURE_ID_BYTES",
+    "RECORD_ID_BYTES",
+    "CaptureGrouper",
+    "CaptureMeta",
+    "CaptureRecords",
+    "CaptureSpan",
+    "CaptureView",
+    "CrawlInfo",
+    "Expected",
+    "Finding",
+    "FindingKind",
+    "HttpBlock",
+    "Member",
+    "Record",
+    "RecordHeader",
+    "Scan",
+    "Scanner",
+    "SegmentName",
+    "WarcError",
+    "capture_members",
+    "capture_of",
+    "check_response",
+    "clean_uri",
+    "date_us",
+    "index_line",
+    "index_of",
+    "line_of",
+    "members",
+    "parse_fields",
+    "parse_record",
+    "parse_segment_name",
+    "payload_of",
+    "record_id",
+    "redacted",
+    "safe_uri",
+    "segment_name",
+    "sha1_b32",
+    "split_response",
+    "surt",
+    "warc_date",
+    "warcinfo_member",
+]

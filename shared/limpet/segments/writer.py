@@ -1,0 +1,226 @@
+"""The writer of local segments: group commit, rolling, backpressure."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from limpet.clock.port import Clock
+from limpet.model.errors import CannotGoOn, Definite
+from limpet.runtime.executor import Runner
+from limpet.segments.open_segment import OpenSegment
+from limpet.segments.port import Location, SegmentFailed
+
+FAILURES_MAX: Final = 3
+"""Segments that may fail in a row before the disk is given up."""
+
+
+class WriterLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """When a segment is full, and how much may wait to be written."""
+
+    roll_bytes: int = 1_000_000_000
+    roll_captures_max: int = 100_000  # bounds the index lines kept until the seal: about 25 MB
+    queue_bytes_max: int = 33_554_432
+    idle_seal_seconds: float = 3_600.0
+
+
+class _Append:
+    """One capture on its way into a segment."""
+
+    def __init__(self, members: Sequence[bytes], size_bytes: int) -> None:
+        self.members = members
+        self.size_bytes = size_bytes
+        self.result: asyncio.Future[list[Location]] = asyncio.get_running_loop().create_future()
+
+
+class LocalSegmentWriter:
+    """`SegmentWriter` over local files. Whatever is queued while a sync runs becomes the next group.
+
+    Three failed segments in a row are a broken disk: `CannotGoOn` from then on. `left_unsealed` names segments that
+    were full or idle and whose seal failed: they stay `.open`, unlocked, and recovery seals them.
+    """
+
+    def __init__(
+        self,
+        *,
+        runner: Runner,
+        clock: Clock,
+        limits: WriterLimits,
+        new_segment: Callable[[int], OpenSegment],
+        check_room: Callable[[], None],
+    ) -> None:
+        self.left_unsealed: list[str] = []
+        self._runner = runner
+        self._clock = clock
+        self._limits = limits
+        self._new_segment = new_segment
+        self._check_room = check_room
+        self._serial = 0
+        self._segment: OpenSegment | None = None
+        self._queue: deque[_Append] = deque()
+        self._queued_bytes = 0  # the group being written included
+        self._space = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._used_at = clock.monotonic()
+        self._failures = 0
+        self._end: BaseException | None = None  # why nothing is accepted any more
+
+    async def append(self, members: Sequence[bytes]) -> list[Location]:
+        """See `SegmentWriter.append`. Waits while more than `queue_bytes_max` is on its way."""
+        item = _Append(members, sum(map(len, members)))
+        while self._queued_bytes and self._queued_bytes + item.size_bytes > self._limits.queue_bytes_max:
+            self._space.clear()
+            await self._space.wait()
+        self._check_end()
+        self._queue.append(item)
+        self._queued_bytes += item.size_bytes
+        self._start()
+        return await item.result
+
+    async def healthy(self) -> None:
+        """See `SegmentWriter.healthy`: goes through the writing thread, so a disk that hangs shows. Seals when idle."""
+        self._check_end()
+        await self._runner.run(self._check_room)
+        if self._is_idle():
+            self._start()
+
+    async def close(self) -> None:
+        """See `SegmentWriter.close`. `CannotGoOn` if the seal failed: the segment is whole, but still `.open`."""
+        self._end = self._end or CannotGoOn("the segment writer is closed")
+        if self._task is not None:
+            await asyncio.shield(self._task)
+        segment, self._segment = self._segment, None
+        if segment is not None:
+            try:
+                await self._runner.run(segment.seal)
+            except (OSError, Definite) as error:
+                raise CannotGoOn(
+                    f"segment {segment.name} could not be sealed: {error}; nothing is lost, the next start seals it"
+                ) from error
+
+    def _check_end(self) -> None:
+        if self._end is not None:
+            raise _copy(self._end)
+
+    def _start(self) -> None:
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._work(), name="segment writer")
+
+    async def _work(self) -> None:
+        try:
+            while self._queue or self._is_idle():
+                await self._step()
+        except asyncio.CancelledError:
+            self._die(CannotGoOn("the segment writer was stopped"))
+            raise
+        except BaseException as error:  # noqa: BLE001 - not lost: everybody who waits gets it, and whoever comes
+            self._die(error)
+        finally:
+            self._task = None
+
+    async def _step(self) -> None:
+        """Commit one group, or roll."""
+        self._drop_cancelled()
+        segment = self._segment
+        if segment is not None and (not self._queue or self._is_full(segment, self._queue[0])):
+            if self._queue or self._is_idle():
+                await self._retire(segment)
+            return
+        if self._queue:
+            if segment is None:
+                segment = self._segment = self._new_segment(self._serial)
+                self._serial += 1
+            await self._commit(segment, self._take_group(segment))
+
+    async def _commit(self, segment: OpenSegment, group: list[_Append]) -> None:
+        captures = [item.members for item in group]
+        try:
+            located = await self._runner.run(lambda: segment.commit(captures))
+        except (SegmentFailed, CannotGoOn) as error:
+            self._count_failure(error)
+            self._fail(group, error)
+        except asyncio.CancelledError:
+            segment.usable = False
+            self._fail(group, SegmentFailed(f"the append to {segment.name} was interrupted"))
+            raise
+        except BaseException as error:
+            segment.usable = False
+            self._fail(group, error)
+            raise
+        else:
+            self._failures = 0
+            for item, locations in zip(group, located, strict=True):
+                if not item.result.done():
+                    item.result.set_result(locations)
+        finally:
+            self._used_at = self._clock.monotonic()
+            self._release(sum(item.size_bytes for item in group))
+            if not segment.usable:
+                self._segment = None
+
+    async def _retire(self, segment: OpenSegment) -> None:
+        self._segment = None
+        try:
+            await self._runner.run(segment.seal)
+        except (OSError, Definite):
+            self.left_unsealed.append(segment.name)
+
+    def _take_group(self, segment: OpenSegment) -> list[_Append]:
+        """What is queued and fits, at least one."""
+        group = [self._queue.popleft()]
+        captures = segment.captures + 1
+        offset = segment.next_offset + group[0].size_bytes
+        while self._queue and captures < self._limits.roll_captures_max:
+            if offset + self._queue[0].size_bytes > self._limits.roll_bytes:
+                break
+            group.append(self._queue.popleft())
+            offset += group[-1].size_bytes
+            captures += 1
+        return group
+
+    def _is_full(self, segment: OpenSegment, item: _Append) -> bool:
+        if not segment.captures:
+            return False
+        too_long = segment.next_offset + item.size_bytes > self._limits.roll_bytes
+        return too_long or segment.captures >= self._limits.roll_captures_max
+
+    def _is_idle(self) -> bool:
+        used = self._segment is not None and self._segment.captures > 0
+        return used and self._clock.monotonic() - self._used_at >= self._limits.idle_seal_seconds
+
+    def _drop_cancelled(self) -> None:
+        """An append whose caller has gone is not written: nobody would ever say where it is."""
+        while self._queue and self._queue[0].result.done():
+            self._release(self._queue.popleft().size_bytes)
+
+    def _release(self, size_bytes: int) -> None:
+        self._queued_bytes -= size_bytes
+        self._space.set()
+
+    def _count_failure(self, error: SegmentFailed | CannotGoOn) -> None:
+        self._failures += isinstance(error, SegmentFailed)
+        if self._failures >= FAILURES_MAX:
+            self._end = CannotGoOn(f"{self._failures} segments failed in a row, the last: {error}")
+
+    def _die(self, error: BaseException) -> None:
+        self._end = error
+        queue, self._queue = self._queue, deque()
+        self._fail(queue, error)
+        self._release(sum(item.size_bytes for item in queue))
+
+    @staticmethod
+    def _fail(items: Iterable[_Append], error: BaseException) -> None:
+        for item in items:
+            if not item.result.done():
+                item.result.set_exception(_copy(error))
+
+
+def _copy(error: BaseException) -> BaseException:
+    """One exception for each waiter: a shared one would collect all their tracebacks."""
+    if not isinstance(error, (SegmentFailed, CannotGoOn)):
+        return error
+    copy = type(error)(*error.args)
+    copy.__cause__ = error.__cause__
+    return copy

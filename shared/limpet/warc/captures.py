@@ -1,0 +1,95 @@
+"""Records put together again as captures, so that an orphan's outcome can be rebuilt from the file alone."""
+
+import hashlib
+from collections.abc import Iterable
+
+import msgspec
+
+from limpet.warc.errors import WarcError
+from limpet.warc.fields import sha1_b32
+from limpet.warc.http_block import split_response
+from limpet.warc.parse import Record, parse_fields
+from limpet.warc.scan import Member
+
+
+class CaptureSpan(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the records of one whole capture lie."""
+
+    response: Member
+    metadata: Member
+
+    @property
+    def end(self) -> int:
+        """Where the next capture starts."""
+        return self.metadata.end
+
+
+class CaptureGrouper:
+    """Groups the members of a segment, given in file order.
+
+    `whole_bytes` is the end of the last warcinfo or whole capture: where a dead writer's segment is cut. A response
+    whose metadata record did not make it was never acknowledged, and could not be adopted.
+    """
+
+    def __init__(self, start: int = 0) -> None:
+        self.whole_bytes = start
+        self._response: Member | None = None
+
+    def add(self, member: Member) -> CaptureSpan | None:
+        """The capture that `member` completes, if it does."""
+        kind = member.header.type
+        if kind == "warcinfo":
+            self.whole_bytes = member.end
+        elif kind in {"response", "revisit"}:
+            self._response = member
+        elif kind == "metadata" and self._response is not None:
+            response, self._response = self._response, None
+            if member.header.get("WARC-Concurrent-To") == response.header.id:
+                self.whole_bytes = member.end
+                return CaptureSpan(response=response, metadata=member)
+        return None
+
+
+class CaptureView(msgspec.Struct, frozen=True, kw_only=True):
+    """A capture as its records tell it."""
+
+    url: str
+    date_us: int
+    status: int
+    headers: tuple[tuple[bytes, bytes], ...]  # as `limpet.fetch.Head` has them
+    payload: bytes
+    block_bytes: int
+    truncated: str
+    ip: str
+    response_id: str
+    payload_sha1_b32: str  # recomputed, as is the next
+    payload_sha256_hex: str
+    fields: dict[str, str]  # of the metadata record: via, hopsFromSeed, limpet-fp, limpet-gap-us, …
+
+
+def capture_of(records: Iterable[Record]) -> CaptureView:
+    """The capture that a response record and its metadata record describe (a request record may be among them).
+
+    Raises WarcError when one of the two is missing, they do not belong together, or the response is not HTTP.
+    """
+    by_type = {record.type: record for record in records}
+    response, metadata = by_type.get("response"), by_type.get("metadata")
+    if response is None or metadata is None:
+        raise WarcError("a capture takes a response and a metadata record")
+    if metadata.header.get("WARC-Concurrent-To") != response.header.id:
+        raise WarcError("the metadata record is of another capture")
+    http = split_response(response.block)
+    return CaptureView(
+        url=response.header.uri,
+        date_us=response.header.date_us,
+        status=http.head.status,
+        headers=http.head.headers,
+        payload=http.payload,
+        block_bytes=len(response.block),
+        truncated=response.header.get("WARC-Truncated"),
+        ip=response.header.get("WARC-IP-Address"),
+        response_id=response.header.id,
+        payload_sha1_b32=sha1_b32(http.payload),
+        payload_sha256_hex=hashlib.sha256(http.payload).hexdigest(),
+        fields=parse_fields(metadata.block),
+    )

@@ -1,0 +1,87 @@
+"""Is a stored response what its row says it is? Pure: bytes in, findings out."""
+
+import hashlib
+from collections.abc import Iterator
+from typing import Final, Literal
+
+import msgspec
+
+from limpet.warc.errors import WarcError
+from limpet.warc.fields import safe_uri, sha1_b32
+from limpet.warc.http_block import payload_of
+from limpet.warc.members import GZIP_HEADER
+from limpet.warc.parse import Record, parse_record
+
+BLOCK_BYTES_MAX: Final = 268_435_456
+
+FindingKind = Literal[
+    "unreadable",
+    "not_a_response",
+    "wrong_url",
+    "wrong_date",
+    "block_digest",
+    "payload_digest",
+    "row_digest",
+    "gzip_header",
+]
+
+
+class Expected(msgspec.Struct, frozen=True, kw_only=True):
+    """What the row says of a response. Empty values (0 for the date) are not compared."""
+
+    url: str = ""
+    date_us: int = 0
+    payload_sha1_b32: str = ""
+    payload_sha256_hex: str = ""
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One thing that is not as it should be, in words for a person."""
+
+    kind: FindingKind
+    detail: str
+
+
+def check_response(member: bytes, expected: Expected, *, block_bytes_max: int = BLOCK_BYTES_MAX) -> list[Finding]:
+    """Everything wrong with one response member: with itself, and against the row. [] if nothing is. Never raises."""
+    try:
+        record = parse_record(member, block_bytes_max=block_bytes_max)
+    except WarcError as error:
+        return [Finding("unreadable", str(error))]
+    if record.type != "response":
+        return [Finding("not_a_response", f"a record of type {record.type!r}")]
+    payload = payload_of(record.block)
+    payload_sha1 = sha1_b32(payload)
+    findings = [*_digests(record, payload_sha1), *_against_row(record, payload, payload_sha1, expected)]
+    if not member.startswith(GZIP_HEADER):
+        findings.append(Finding("gzip_header", "the gzip header, which no checksum covers, was changed"))
+    return findings
+
+
+def _digests(record: Record, payload_sha1: str) -> Iterator[Finding]:
+    pairs: tuple[tuple[FindingKind, str, str], ...] = (
+        ("block_digest", "WARC-Block-Digest", sha1_b32(record.block)),
+        ("payload_digest", "WARC-Payload-Digest", payload_sha1),
+    )
+    for kind, name, actual in pairs:
+        stated = record.header.get(name)
+        if stated != f"sha1:{actual}":
+            yield Finding(kind, f"the record says {stated or 'nothing'}, its bytes give sha1:{actual}")
+
+
+def _against_row(record: Record, payload: bytes, payload_sha1: str, expected: Expected) -> Iterator[Finding]:
+    if expected.url and record.header.uri != safe_uri(expected.url):
+        yield Finding("wrong_url", f"the record is of {record.header.uri}")
+    if expected.date_us and _date(record) != expected.date_us:
+        yield Finding("wrong_date", f"the record is of {record.header.get('WARC-Date')}")
+    if expected.payload_sha1_b32 not in {"", payload_sha1}:
+        yield Finding("row_digest", f"the row says sha1:{expected.payload_sha1_b32}, the payload gives {payload_sha1}")
+    if expected.payload_sha256_hex not in {"", (actual := hashlib.sha256(payload).hexdigest())}:
+        yield Finding("row_digest", f"the row says sha256:{expected.payload_sha256_hex}, the payload gives {actual}")
+
+
+def _date(record: Record) -> int:
+    try:
+        return record.header.date_us
+    except WarcError:
+        return -1

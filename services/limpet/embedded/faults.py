@@ -21,8 +21,8 @@ def disk_reason(error: BaseException) -> str | None:
         if isinstance(cause, OSError):
             if cause.errno in _FULL:
                 return "full"
-            if cause.errno in _READ_ONLY:
-                return "read-only"
+            if cause.errno == errno.EROFS or (cause.errno in _READ_ONLY and cause.filename is not None):
+                return "read-only"  # without a file's name, EACCES and EPERM may come from a firewall
         code = getattr(cause, "sqlite_errorcode", None)
         if code is not None and code & 0xFF == _SQLITE_FULL:
             return "full"

@@ -1,0 +1,203 @@
+"""The command line as data: every verb, every flag, and one-line errors instead of argparse's page."""
+
+import argparse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final, NoReturn, TypeAlias
+
+from limpet.cli.units import parse_count, parse_duration
+from limpet.model.errors import UsageError
+from limpet.model.lifecycle import State
+
+SCOPES: Final = ("page", "host", "domain", "prefix", "any")
+WORKERS_MAX: Final = 32
+PROGRAM: Final = "limpet"
+_EXIT_CODES: Final = """\
+exit codes: 0 done · 1 findings · 2 usage or configuration · 3 ended with failed seeds or waiting URLs
+            4 could not go on (disk, store) · 130 interrupted"""
+_CRAWL_HELP: Final = """\
+Crawls from the URLs into DIR, or resumes the crawl that DIR holds: after a clean stop, Ctrl-C, kill -9 or a power cut
+alike. Scope and identity are stored with the crawl; rates, limits and patience may change from run to run."""
+_CRAWL_EXAMPLES: Final = """\
+examples:
+  limpet crawl https://example.org/ --into example --contact me@example.org
+  limpet crawl --into example                            go on where it stopped
+  limpet crawl http://127.0.0.1:8000/ --owned 127.0.0.1 --into local
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Argparse whose complaints are errors of ours: one line, exit code 2."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise `UsageError` instead of printing the usage and leaving."""
+        raise UsageError(f"{message} (see `{self.prog} --help`)")
+
+
+def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
+    """The namespace of one call; `verb` names the command. Raises `UsageError`; --help and --version leave."""
+    parser = build_parser()
+    arguments, rest = parser.parse_known_args(argv)
+    if any(word.startswith("-") and word != "-" for word in rest) or (rest and not hasattr(arguments, "urls")):
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    if rest:  # argparse takes positionals in one run only; URLs may stand between flags
+        arguments.urls = [*arguments.urls, *rest]
+    return arguments
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    parser = _Parser(
+        prog=PROGRAM,
+        description="A polite web crawler that loses nothing.",
+        epilog=_EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=_version())
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    _add_crawl(verbs)
+    _add_status(verbs)
+    _add_urls(verbs)
+    _add_show(verbs)
+    _add_failures(verbs)
+    _add_add(verbs)
+    _add_verify(verbs)
+    _add_audit(verbs)
+    return parser
+
+
+_Verbs: TypeAlias = "argparse._SubParsersAction[_Parser]"  # noqa: SLF001 - argparse has no public name for it
+
+
+def _verb(
+    verbs: _Verbs, name: str, summary: str, *, description: str = "", epilog: str = ""
+) -> argparse.ArgumentParser:
+    return verbs.add_parser(
+        name,
+        help=summary,
+        description=description or summary[0].upper() + summary[1:] + ".",
+        epilog=epilog or None,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+
+
+def _add_crawl(verbs: _Verbs) -> None:
+    crawl = _verb(verbs, "crawl", "crawl into a folder, or resume", description=_CRAWL_HELP, epilog=_CRAWL_EXAMPLES)
+    _add_sources(crawl)
+    crawl.add_argument("--into", type=Path, required=True, metavar="DIR", help="the crawl folder; made if absent")
+    _add_facts(crawl)
+    _add_limits(crawl)
+    crawl.add_argument("--config", type=Path, metavar="F", help="TOML file with settings")
+    crawl.add_argument("--json", action="store_true", help="print the summary as JSON, and nothing else")
+    loud = crawl.add_mutually_exclusive_group()
+    loud.add_argument("-q", "--quiet", action="store_true", help="print errors only")
+    loud.add_argument("-v", "--verbose", action="store_true", help="log every exchange to DIR/run/worker-N.log")
+
+
+def _add_facts(crawl: argparse.ArgumentParser) -> None:
+    facts = crawl.add_argument_group("stored with the crawl (a resume may repeat them, not change them)")
+    facts.add_argument("--scope", choices=SCOPES, help="what belongs to the crawl, seen from each seed (default: host)")
+    facts.add_argument("--depth", type=_typed(_depth), metavar="N", help="follow at most N links from a seed")
+    facts.add_argument("--agent", metavar="TOKEN", help="name that robots.txt knows us by (default: limpet)")
+    facts.add_argument("--contact", metavar="C", help="mail address or URL where a site owner reaches you")
+    facts.add_argument("--exact-urls", action="store_true", default=None, help="keep utm_*, gclid and fbclid apart")
+    facts.add_argument("--drop-session-ids", action="store_true", default=None, help="ignore PHPSESSID and the like")
+    facts.add_argument("--replicas", type=int, choices=(1, 2, 3), help="write each segment to so many directories")
+
+
+def _add_limits(crawl: argparse.ArgumentParser) -> None:
+    limits = crawl.add_argument_group("of this run")
+    limits.add_argument("--limit", type=_typed(_positive), metavar="N", help="stop at N fetched pages in all")
+    limits.add_argument("--time-limit", type=_typed(parse_duration), metavar="D", help="stop after D (90s, 10m, 2h)")
+    limits.add_argument("--delay", type=_typed(parse_duration), metavar="S", help="least pause between two requests")
+    limits.add_argument("--owned", action="append", default=[], metavar="CIDR|HOST", help="yours: may be private")
+    limits.add_argument(
+        "--patience", type=_typed(parse_duration), metavar="D", default=600.0, help="wait so long for URLs (10m)"
+    )
+    limits.add_argument("--workers", type=_typed(_workers), metavar="N", help="worker processes (default: cores, ≤ 4)")
+
+
+def _add_sources(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("urls", nargs="*", metavar="URL", help="where to begin")
+    verb.add_argument(
+        "-i", "--input", action="append", default=[], metavar="FILE", help="file of URLs, one a line, - for stdin"
+    )
+
+
+def _listing(verbs: _Verbs, name: str, summary: str) -> argparse.ArgumentParser:
+    verb = _verb(verbs, name, summary)
+    verb.add_argument("folder", type=Path, metavar="DIR")
+    verb.add_argument("--json", action="store_true", help="print JSON")
+    return verb
+
+
+def _add_status(verbs: _Verbs) -> None:
+    _listing(verbs, "status", "counts of a crawl, also while it runs")
+
+
+def _add_urls(verbs: _Verbs) -> None:
+    urls = _listing(verbs, "urls", "list the URLs of a crawl, one a line")
+    urls.add_argument("--state", choices=[state.value for state in State], help="only those in this state")
+
+
+def _add_show(verbs: _Verbs) -> None:
+    show = _listing(verbs, "show", "all that is known of one URL")
+    show.add_argument("url", metavar="URL")
+
+
+def _add_failures(verbs: _Verbs) -> None:
+    failures = _listing(verbs, "failures", "list what failed and why, or try it again")
+    failures.add_argument("--retry", action="store_true", help="make all of it due again (the crawl must not run)")
+
+
+def _add_add(verbs: _Verbs) -> None:
+    add = _verb(verbs, "add", "add URLs to a crawl that does not run")
+    add.add_argument("folder", type=Path, metavar="DIR")
+    _add_sources(add)
+    add.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _add_verify(verbs: _Verbs) -> None:
+    verify = _listing(verbs, "verify", "is the archive intact, and is every row backed by a record?")
+    verify.add_argument("--links", action="store_true", help="also parse stored bodies again and look for lost links")
+
+
+def _add_audit(verbs: _Verbs) -> None:
+    _listing(verbs, "audit", "were we polite? Judges every fetch again from the archive")
+
+
+def _typed(parse: Callable[[str], object]) -> Callable[[str], object]:
+    """Let argparse name the flag, and our own text say what is wrong with the value."""
+
+    def convert(text: str) -> object:
+        try:
+            return parse(text)
+        except UsageError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+
+    return convert
+
+
+def _positive(text: str) -> int:
+    number = parse_count(text)
+    if number < 1:
+        raise UsageError("at least 1 is needed")
+    return number
+
+
+def _depth(text: str) -> int:
+    return parse_count(text)
+
+
+def _workers(text: str) -> int:
+    number = _positive(text)
+    if number > WORKERS_MAX:
+        raise UsageError(f"at most {WORKERS_MAX} workers, one for each shard")
+    return number
+
+
+def _version() -> str:
+    from importlib.metadata import version  # noqa: PLC0415 - slow to import, and rarely asked for
+
+    return f"limpet {version('limpet-crawler')}"

@@ -1,0 +1,138 @@
+"""What a crawl may do, judged by whose hosts its seeds are on.
+
+A host is owned when `--owned` names it or covers every address it has. Everything else is public, and a public crawl is
+small and slow: one seed host, one request in five seconds, a thousand pages. Loopback and private addresses are never
+public: without `--owned` they are refused, with the flag that would allow them.
+"""
+
+import socket
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from limpet.cli.seeds import Seed
+from limpet.config import Settings
+from limpet.fetch.denylist import packed
+from limpet.fetch.gate import Gate, Owned, bare_host
+from limpet.model.errors import UsageError
+from limpet.model.urls import split
+
+PUBLIC_FLOOR_SECONDS: Final = 5.0
+PUBLIC_PAGES_MAX: Final = 1_000
+_LOOPBACK_SUFFIX: Final = ".localhost"
+
+Resolve = Callable[[str], Sequence[str]]
+"""Addresses of a host name, [] when there are none. May ask the network."""
+
+
+class Permission(msgspec.Struct, frozen=True, kw_only=True):
+    """What the seeds allow. `public` holds the seed hosts that are not owned, without www."""
+
+    public: tuple[str, ...]
+    hosts: int
+
+
+def parse_owned(entries: Iterable[str]) -> Owned:
+    """The operator's hosts and networks. Raises `UsageError` naming the entry and the forms."""
+    try:
+        return Owned.parse(entries)
+    except ValueError as error:
+        raise UsageError(f"{error}; write a host name, an address or a network such as 10.0.0.0/8") from None
+
+
+def judge(seeds: Iterable[Seed], stored: Iterable[str], owned: Owned, resolve: Resolve) -> Permission:
+    """Whose hosts `seeds` and the `stored` seed URLs are on.
+
+    Raises `UsageError` for a seed that the connect gate would refuse, and for a second public host.
+    """
+    gate = Gate(owned)
+    known = {bare_host(split(url).host) for url in stored}
+    ours = {host: _owns(gate, host, resolve) for host in known}
+    fresh: dict[str, Seed] = {}
+    for seed in seeds:
+        host = bare_host(seed.parts.host)
+        if host not in ours:
+            ours[host] = _owns(gate, host, resolve)
+        _check_gate(gate, seed, owned=ours[host])
+        fresh.setdefault(host, seed)
+    public = {_apex(host) for host, yes in ours.items() if not yes}
+    _check_one_host(public, {_apex(host) for host in known}, {_apex(host): seed for host, seed in fresh.items()})
+    return Permission(public=tuple(sorted(public)), hosts=len({_apex(host) for host in ours}))
+
+
+def apply(permission: Permission, settings: Settings, limit: int | None) -> tuple[Settings, int | None, list[str]]:
+    """Settings and page limit under `permission`, and the lines that tell a user what was capped and why."""
+    if not permission.public:
+        return settings, limit, []
+    pages = min(limit or PUBLIC_PAGES_MAX, PUBLIC_PAGES_MAX)
+    floor = max(settings.politeness.floor_seconds, PUBLIC_FLOOR_SECONDS)
+    politeness = msgspec.structs.replace(settings.politeness, floor_seconds=floor)
+    line = (
+        f"{permission.public[0]} is not owned by you: at most {pages:,} pages of one host, at least {floor:g} s apart "
+        "(--owned lifts this for hosts of your own)"
+    )
+    return msgspec.structs.replace(settings, politeness=politeness), pages, [line]
+
+
+def check_any(permission: Permission, *, depth_max: int | None, limit: int | None) -> None:
+    """Scope `any` follows every link: only between hosts of one's own, and only with an end. Raises `UsageError`."""
+    if permission.public:
+        raise UsageError(
+            f"--scope any needs owned hosts only, and {permission.public[0]} is not: "
+            "name it with --owned if it is yours, or use --scope domain"
+        )
+    if depth_max is None and limit is None:
+        raise UsageError("--scope any has no end of its own: add --limit N or --depth N")
+
+
+def system_resolve(host: str) -> list[str]:
+    """`Resolve` by the system's resolver; [] when it knows nothing."""
+    try:
+        return [str(entry[4][0]) for entry in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]
+    except (OSError, UnicodeError):
+        return []
+
+
+def _owns(gate: Gate, host: str, resolve: Resolve) -> bool:
+    if gate.owned.covers_host(host):
+        return True
+    if not gate.owned or packed(host) is not None:
+        return False
+    return gate.owns(host, resolve(host))
+
+
+def _check_gate(gate: Gate, seed: Seed, *, owned: bool) -> None:
+    """Refuse now what every connection would be refused for."""
+    host = bare_host(seed.parts.host)
+    place = f"{seed.where}: " if seed.where else ""
+    reason = gate.check_target(seed.parts.scheme, seed.parts.port, owned=owned)
+    if reason is None and not owned:
+        if host == _LOOPBACK_SUFFIX[1:] or host.endswith(_LOOPBACK_SUFFIX):
+            reason = f"{host} is this machine"
+        elif packed(host) is not None:
+            reason = gate.check_address(host, host, seed.parts.port, owned=False)
+    if reason is not None:
+        raise UsageError(f"{place}{seed.url} would be refused ({reason}): if it is yours, add --owned {host}")
+
+
+def _check_one_host(public: set[str], known: set[str], fresh: dict[str, Seed]) -> None:
+    """One public seed host, and no other seed host beside it."""
+    strangers = sorted(set(fresh) - known)
+    if not public or len(strangers) + len(known) <= 1 or not strangers:
+        return
+    culprit = min(public)
+    if known:
+        raise UsageError(
+            f"{fresh[strangers[0]].url} is on another host than this crawl's seeds, and {culprit} is not owned: "
+            "crawl it into a folder of its own (--owned lifts this for hosts of your own)"
+        )
+    shown = ", ".join(strangers[:3]) + (", …" if len(strangers) > 3 else "")
+    raise UsageError(
+        f"{culprit} is not owned, so the crawl takes one seed host, not {len(strangers)} ({shown}): "
+        "crawl each into a folder of its own (--owned lifts this for hosts of your own)"
+    )
+
+
+def _apex(host: str) -> str:
+    return host.removeprefix("www.")

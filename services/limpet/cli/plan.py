@@ -1,0 +1,183 @@
+"""From a command line to a checked plan of a run. Nothing here writes: what is wrong is found before anything is."""
+
+import argparse
+import logging
+import os
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from limpet.cli.permission import apply, check_any, judge, parse_owned, system_resolve
+from limpet.cli.seeds import Seed, check_entries, read_entries
+from limpet.clock import Clock
+from limpet.config import Facts, ScopeFacts, Settings, load_settings
+from limpet.embedded.folder import Folder, check_vacant, is_crawl
+from limpet.embedded.order import Run
+from limpet.model.errors import UsageError
+from limpet.model.identity import (
+    BUCKETS,
+    IDENTITY_RULES_VERSION,
+    SEED_BYTES_MIN,
+    SHARDS,
+    IdentityRules,
+    suffix_list_digest,
+)
+from limpet.runtime import Random, new_incarnation
+
+_AGENT: Final = re.compile(r"[A-Za-z_-][A-Za-z0-9_-]{0,63}", re.ASCII)
+_CONTACT: Final = re.compile(r"[!-'*-~]{3,200}", re.ASCII)  # visible ASCII without parentheses: it goes into a comment
+_WORKERS_DEFAULT_MAX: Final = 4
+_ONE_HOST_SCOPES: Final = frozenset({"page", "host", "prefix"})
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """One run, checked. `folder` is None for a crawl that has yet to be created from `facts`."""
+
+    path: Path
+    folder: Folder | None
+    facts: Facts
+    settings: Settings
+    run: Run
+    lines: tuple[str, ...]
+
+
+def plan_crawl(
+    arguments: argparse.Namespace,
+    *,
+    clock: Clock,
+    rng: Random,
+    stored_seeds: Callable[[Folder], Sequence[str]],
+) -> Plan:
+    """The plan of `limpet crawl`. Raises `UsageError` for the first thing that is wrong with it."""
+    path: Path = arguments.into
+    folder = Folder.open(path) if is_crawl(path) else None
+    if folder is None:
+        check_vacant(path)
+    else:
+        check_facts(folder)
+        _check_differences(folder.facts, arguments)
+    settings = settings_of(arguments, folder)
+    seeds = check_entries(read_entries(arguments.urls, arguments.input), settings.rules.url_bytes_max)
+    stored = tuple(stored_seeds(folder)) if folder else ()
+    if not seeds and not stored:
+        raise UsageError("no URL to begin with: give at least one, or -i FILE")
+    facts = folder.facts if folder else _new_facts(arguments, clock, rng)
+    return _permitted(arguments, path, folder, facts, settings, seeds, stored)
+
+
+def _permitted(
+    arguments: argparse.Namespace,
+    path: Path,
+    folder: Folder | None,
+    facts: Facts,
+    settings: Settings,
+    seeds: list[Seed],
+    stored: Sequence[str],
+) -> Plan:
+    permission = judge(seeds, stored, parse_owned(settings.owned), system_resolve)
+    if facts.scope.kind == "any":
+        check_any(permission, depth_max=facts.scope.depth_max, limit=arguments.limit)
+    settings, limit, lines = apply(permission, settings, arguments.limit)
+    if not facts.contact and permission.public:
+        lines.append("no --contact given: site owners cannot reach you")
+    one_host = permission.hosts == 1 and facts.scope.kind in _ONE_HOST_SCOPES
+    run = Run(
+        workers=arguments.workers or (1 if one_host else min(_WORKERS_DEFAULT_MAX, len(os.sched_getaffinity(0)))),
+        patience_seconds=arguments.patience,
+        limit=limit,
+        time_limit_seconds=arguments.time_limit,
+        seeds=tuple(seed.url for seed in seeds),
+        log_level=logging.DEBUG if arguments.verbose else logging.INFO,
+    )
+    return Plan(path=path, folder=folder, facts=facts, settings=settings, run=run, lines=tuple(lines))
+
+
+def settings_of(arguments: argparse.Namespace, folder: Folder | None) -> Settings:
+    """Settings of a run: the file named by --config, else those of the last run; flags on top."""
+    stored = folder.load_settings() if folder and arguments.config is None else None
+    settings = stored or load_settings(arguments.config)
+    owned = tuple(dict.fromkeys((*settings.owned, *arguments.owned)))
+    parse_owned(owned)
+    settings = msgspec.structs.replace(settings, owned=owned)
+    if arguments.delay is not None:
+        politeness = msgspec.structs.replace(settings.politeness, floor_seconds=arguments.delay)
+        settings = msgspec.structs.replace(settings, politeness=politeness)
+    return settings
+
+
+def check_facts(folder: Folder) -> None:
+    """The facts of a stored crawl agree with this program. Raises `UsageError` naming both values."""
+    facts = folder.facts
+    expected = {
+        "shards": (facts.shards, SHARDS),
+        "buckets": (facts.buckets, BUCKETS),
+        "identity rules version": (facts.identity_version, IDENTITY_RULES_VERSION),
+        "public suffix list": (facts.suffix_list_digest[:16], suffix_list_digest()[:16]),
+    }
+    for name, (stored, ours) in expected.items():
+        if stored != ours:
+            raise UsageError(
+                f"{folder.path} was made with {name} {stored}, and this Limpet has {ours}: hosts or URLs would move; "
+                "use the Limpet (and publicsuffixlist) that made it"
+            )
+
+
+def _check_differences(facts: Facts, arguments: argparse.Namespace) -> None:
+    """Flags that repeat a stored fact must agree with it."""
+    stored = {
+        "scope": facts.scope.kind,
+        "depth": facts.scope.depth_max,
+        "agent": facts.agent,
+        "contact": facts.contact,
+        "exact_urls": facts.identity.exact_urls,
+        "drop_session_ids": facts.identity.drop_session_ids,
+        "replicas": facts.replicas,
+    }
+    for name, value in stored.items():
+        asked = getattr(arguments, name)
+        if asked is not None and asked != value:
+            flag = "--" + name.replace("_", "-")
+            raise UsageError(
+                f"{flag} is {_shown(value)} in this crawl, not {_shown(asked)}: "
+                f"leave {flag} out, or crawl into a new folder"
+            )
+
+
+def _new_facts(arguments: argparse.Namespace, clock: Clock, rng: Random) -> Facts:
+    agent = arguments.agent if arguments.agent is not None else "limpet"
+    if not _AGENT.fullmatch(agent):
+        raise UsageError(
+            f"--agent {agent!r} is no product token: use letters, digits, - and _ (robots.txt matches on it)"
+        )
+    contact = arguments.contact or ""
+    if contact and not (
+        _CONTACT.fullmatch(contact) and ("@" in contact or contact.startswith(("http://", "https://")))
+    ):
+        raise UsageError(f"--contact {contact!r} reaches nobody: write a mail address or an http(s) URL")
+    return Facts(
+        crawl=new_incarnation(rng),
+        shards=SHARDS,
+        buckets=BUCKETS,
+        hash_seed=rng.token(SEED_BYTES_MIN),
+        suffix_list_digest=suffix_list_digest(),
+        identity_version=IDENTITY_RULES_VERSION,
+        identity=IdentityRules(
+            exact_urls=bool(arguments.exact_urls), drop_session_ids=bool(arguments.drop_session_ids)
+        ),
+        replicas=arguments.replicas or 1,
+        agent=agent,
+        contact=contact,
+        scope=ScopeFacts(kind=arguments.scope or "host", depth_max=arguments.depth),
+        created_us=clock.wall_us(),
+    )
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "unlimited"
+    if value == "":
+        return "not set"
+    return {True: "on", False: "off"}.get(value, str(value)) if isinstance(value, bool) else str(value)

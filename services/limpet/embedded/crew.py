@@ -1,0 +1,186 @@
+"""The workers of one run: started, brought back when they die, drained or killed at its end.
+
+A worker that dies is first recovered (its shards, its own segments), then its page permits are settled, then it is
+started again, later each time. When nothing at all gets finished between the deaths, or the disk is to blame, bringing
+it back would only wear the machine and the sites: the run ends with the reason.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Final
+
+from limpet.clock import Clock
+from limpet.config import Settings
+from limpet.embedded.door import Door
+from limpet.embedded.faults import one_line
+from limpet.embedded.folder import Folder
+from limpet.embedded.order import Run, WorkerOrder, share_of
+from limpet.embedded.processes import WORKER_COMMAND, WorkerProcess
+from limpet.model.errors import CannotGoOn, LimpetError
+from limpet.obs import log_event
+
+DEATHS_MAX: Final = 5
+DEATHS_WINDOW_SECONDS: Final = 60.0
+BACKOFF_SECONDS: Final = 0.2
+BACKOFF_SECONDS_MAX: Final = 10.0
+_LOG = logging.getLogger("limpet.supervisor")
+
+
+class Crew:
+    """One process a slot. `fail` is called once, with the error that ends the run."""
+
+    def __init__(
+        self,
+        folder: Folder,
+        settings: Settings,
+        run: Run,
+        *,
+        clock: Clock,
+        door: Door,
+        settle: Callable[[int], None],
+        note: Callable[[str], None],
+        fail: Callable[[BaseException], None],
+        command: Sequence[str] = WORKER_COMMAND,
+    ) -> None:
+        self._folder = folder
+        self._settings = settings
+        self._run = run
+        self._clock = clock
+        self._door = door
+        self._settle = settle
+        self._note = note
+        self._fail = fail
+        self._command = command
+        self._stopping = False
+        self._workers: dict[int, WorkerProcess] = {}
+        self._keepers: list[asyncio.Task[None]] = []
+        self._deaths: dict[int, list[float]] = {slot: [] for slot in range(run.workers)}
+
+    @property
+    def pids(self) -> list[int]:
+        """Processes of the workers that are alive."""
+        return [worker.pid for worker in self._workers.values() if worker.alive]
+
+    def share(self, slot: int) -> frozenset[int]:
+        """Shards of one worker."""
+        return share_of(slot, self._run.workers, self._folder.facts.shards)
+
+    async def start(self) -> None:
+        """Start every worker; they load their code and wait for their orders."""
+        for slot in range(self._run.workers):
+            await self._start(slot)
+
+    def set_to_work(self) -> None:
+        """Give every worker its order, and keep each alive from now on."""
+        for slot in range(self._run.workers):
+            self._give(slot)
+            self._keepers.append(asyncio.get_running_loop().create_task(self._guard(self._keep(slot))))
+
+    def progressed(self) -> None:
+        """Something was finished: deaths before now no longer count."""
+        for deaths in self._deaths.values():
+            deaths.clear()
+
+    async def drain(self, seconds_max: float) -> None:
+        """Ask every worker to finish what is in flight; kill what is still there after `seconds_max`."""
+        self._stopping = True
+        for worker in self._workers.values():
+            worker.terminate()
+        try:
+            async with asyncio.timeout(seconds_max):
+                await self._reap()
+                await asyncio.gather(*self._keepers)
+        except TimeoutError:
+            self._note(
+                "some requests did not finish in time: their workers are ended, the next run takes them up again"
+            )
+            await self.kill()
+
+    async def kill(self) -> None:
+        """End every worker now and wait until it is gone."""
+        self._stopping = True
+        for worker in self._workers.values():
+            worker.kill()
+        for keeper in self._keepers:
+            keeper.cancel()
+        await self._reap()
+        await asyncio.gather(*self._keepers, return_exceptions=True)
+
+    async def _reap(self) -> None:
+        for worker in list(self._workers.values()):
+            code = await worker.wait()
+            if code > 0:
+                self._note(f"worker {worker.slot} ended with exit code {code}: {worker.word.error or 'see its log'}")
+
+    async def _start(self, slot: int) -> None:
+        log = self._folder.worker_log(slot)
+        self._workers[slot] = await WorkerProcess.start(slot, log, self._command)
+
+    def _give(self, slot: int) -> None:
+        order = WorkerOrder(
+            folder=str(self._folder.path),
+            slot=slot,
+            share=tuple(sorted(self.share(slot))),
+            settings=self._settings,
+            limited=self._run.limit is not None,
+            log_level=self._run.log_level,
+        )
+        self._workers[slot].give(order)
+
+    async def _guard(self, work: Coroutine[Any, Any, None]) -> None:
+        """Await `work`; what it raises ends the run instead of vanishing with its task."""
+        try:
+            await work
+        except Exception as error:  # noqa: BLE001 - handed on whole
+            self._fail(error)
+
+    async def _keep(self, slot: int) -> None:
+        """Bring the worker of `slot` back whenever it ends, until the run is over."""
+        while True:
+            worker = self._workers[slot]
+            code = await worker.wait()
+            if self._stopping:
+                return
+            if worker.word.disk:
+                raise CannotGoOn(self._disk_line(worker))
+            if code == 2:  # the folder or the order is wrong, and will be wrong again
+                raise CannotGoOn(worker.word.error)
+            await self._bury(worker, code)
+            if self._stopping:
+                return
+            await self._start(slot)
+            self._give(slot)
+
+    async def _bury(self, worker: WorkerProcess, code: int) -> None:
+        """Recover what the dead worker held, as often as that takes, within the bound on deaths."""
+        reason = worker.word.error or (f"killed by signal {-code}" if code < 0 else f"exit code {code}")
+        while True:
+            await self._clock.sleep(self._count_death(worker.slot, reason))
+            self._note(f"worker {worker.slot} died ({reason}): recovering its part and starting it again")
+            log_event(_LOG, logging.WARNING, "worker died", slot=worker.slot, reason=reason)
+            incarnation = worker.word.incarnation
+            try:
+                await self._door.recover(self.share(worker.slot), frozenset({incarnation} if incarnation else ()))
+            except LimpetError as error:
+                reason = one_line(error)
+                continue
+            self._settle(worker.slot)
+            return
+
+    def _count_death(self, slot: int, reason: str) -> float:
+        """Seconds to wait before the next try. Raises `CannotGoOn` when there have been too many."""
+        now = self._clock.monotonic()
+        deaths = self._deaths[slot]
+        deaths[:] = [at for at in deaths if now - at < DEATHS_WINDOW_SECONDS]
+        deaths.append(now)
+        if len(deaths) >= DEATHS_MAX:
+            raise CannotGoOn(
+                f"worker {slot} died {len(deaths)} times within a minute and nothing got done: {reason} "
+                f"(log: {self._folder.worker_log(slot)})"
+            )
+        return float(min(BACKOFF_SECONDS * 2 ** (len(deaths) - 1), BACKOFF_SECONDS_MAX))
+
+    def _disk_line(self, worker: WorkerProcess) -> str:
+        fix = {"full": "free some space", "read-only": "make it writable"}.get(worker.word.disk, "mend it")
+        return f"the disk below {self._folder.path} is {worker.word.disk} ({worker.word.error}): {fix}, then run again"

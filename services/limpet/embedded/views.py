@@ -1,0 +1,71 @@
+"""All shards of a crawl seen from outside: opened as they appear, read while their owners write."""
+
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Self, TypeVar
+
+from limpet.embedded.folder import Folder
+from limpet.model.errors import CannotGoOn
+from limpet.runtime.sqliteopen import ReadOnlyFile, open_read_only
+from limpet.runtime.sqlitetx import Reader
+from limpet.schemas.sqlite import shard_schema
+from limpet.urlstore.sqlite import ShardView
+
+T = TypeVar("T")
+
+
+class ShardViews:
+    """Read-only files of the shards that exist. Takes no lock and disturbs no owner."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+        self._files: dict[int, ReadOnlyFile] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[tuple[int, ShardView]]:
+        """(shard, view) of every shard that has a file. Raises `CannotGoOn` for a damaged one."""
+        for shard in range(self._folder.facts.shards):
+            file = self._file(shard)
+            if file is not None:
+                yield shard, ShardView(file)
+
+    def view(self, shard: int) -> ShardView | None:
+        """One shard, None when it has no file yet."""
+        file = self._file(shard)
+        return None if file is None else ShardView(file)
+
+    def read(self, op: Callable[[Reader], T]) -> Iterator[T]:
+        """`op` over each shard in turn."""
+        for shard in range(self._folder.facts.shards):
+            file = self._file(shard)
+            if file is not None:
+                yield file.read(op)
+
+    def close(self) -> None:
+        """Let go of all files."""
+        for file in self._files.values():
+            file.close()
+        self._files.clear()
+
+    def _file(self, shard: int) -> ReadOnlyFile | None:
+        file = self._files.get(shard)
+        if file is not None:
+            return file
+        path = self._folder.shard_file(shard)
+        if not path.exists():
+            return None
+        try:
+            file = open_read_only(path, shard_schema())
+        except CannotGoOn:
+            if path.stat().st_size < 8192:  # its owner is about to write the schema
+                return None
+            raise
+        self._files[shard] = file
+        return file

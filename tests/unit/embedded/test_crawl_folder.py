@@ -1,0 +1,112 @@
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from limpet.config import Facts, Settings
+from limpet.embedded.folder import Folder, check_vacant, is_crawl
+from limpet.model.errors import UsageError
+
+FACTS = Facts(crawl="0123456789abcdef", hash_seed=b"s" * 16, suffix_list_digest="d" * 64)
+
+
+def test_a_created_folder_opens_with_the_same_facts(tmp_path: Path) -> None:
+    """Facts survive the round trip byte for byte, the secret seed included, and only their owner can read them."""
+    Folder.create(tmp_path / "crawl", FACTS)
+    assert Folder.open(tmp_path / "crawl").facts == FACTS
+    assert (tmp_path / "crawl" / "facts.json").stat().st_mode & 0o077 == 0
+
+
+def test_every_replica_has_a_directory(tmp_path: Path) -> None:
+    """Three replicas mean three directories, the first named as users expect."""
+    folder = Folder.create(tmp_path, msgspec.structs.replace(FACTS, replicas=3))
+    assert [path.name for path in folder.segment_directories] == ["segments", "segments-2", "segments-3"]
+    assert all(path.is_dir() for path in folder.segment_directories)
+
+
+def test_a_second_creation_is_refused(tmp_path: Path) -> None:
+    """Facts are written once."""
+    Folder.create(tmp_path, FACTS)
+    with pytest.raises(UsageError, match="holds a crawl already"):
+        Folder.create(tmp_path, FACTS)
+
+
+def test_a_creation_that_was_cut_short_is_completed(tmp_path: Path) -> None:
+    """Facts come last: directories and a torn draft without them are no crawl yet, and may become one."""
+    (tmp_path / "run").mkdir()
+    (tmp_path / "facts.json.tmp").write_bytes(b'{"lay')
+    check_vacant(tmp_path)
+    assert not is_crawl(tmp_path)
+    Folder.create(tmp_path, FACTS)
+    assert Folder.open(tmp_path).facts == FACTS
+    assert not (tmp_path / "facts.json.tmp").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (b"", "not a crawl folder of this version"),
+        (b"{}", "not a crawl folder of this version"),
+        (b"\xff\x00", "not a crawl folder of this version"),
+        (msgspec.json.encode(msgspec.structs.replace(FACTS, layout_version=9)), "has layout version 9"),
+        (msgspec.json.encode(msgspec.structs.replace(FACTS, shards=0)), "damaged"),
+        (msgspec.json.encode(msgspec.structs.replace(FACTS, hash_seed=b"")), "damaged"),
+        (msgspec.json.encode(msgspec.structs.replace(FACTS, replicas=7)), "damaged"),
+    ],
+)
+def test_damaged_or_foreign_facts_are_refused_in_one_line(tmp_path: Path, text: bytes, complaint: str) -> None:
+    """A torn, empty or foreign facts file is named; nothing is guessed."""
+    (tmp_path / "facts.json").write_bytes(text)
+    with pytest.raises(UsageError, match=complaint) as caught:
+        Folder.open(tmp_path)
+    assert "facts.json" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_no_crawl_folder_is_told_apart(tmp_path: Path) -> None:
+    """Missing, a file, and a directory of something else each get their own line."""
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(UsageError, match="does not exist"):
+        Folder.open(tmp_path / "none")
+    with pytest.raises(UsageError, match="is not a directory"):
+        Folder.open(tmp_path / "file")
+    with pytest.raises(UsageError, match="is not a crawl folder"):
+        Folder.open(tmp_path)
+
+
+def test_a_folder_of_something_else_is_never_filled(tmp_path: Path) -> None:
+    """A non-empty directory is refused by naming what it holds; an empty or absent one is fine."""
+    (tmp_path / "empty").mkdir()
+    check_vacant(tmp_path / "empty")
+    check_vacant(tmp_path / "absent")
+    (tmp_path / "thesis.tex").write_text("x")
+    with pytest.raises(UsageError, match="not empty"):
+        check_vacant(tmp_path)
+    with pytest.raises(UsageError, match="not a directory"):
+        check_vacant(tmp_path / "thesis.tex")
+
+
+def test_settings_are_remembered(tmp_path: Path) -> None:
+    """A resume finds the settings of the last run; a damaged file is named with the fix."""
+    folder = Folder.create(tmp_path, FACTS)
+    assert folder.load_settings() is None
+    folder.store_settings(Settings(owned=("127.0.0.0/8",)))
+    assert folder.load_settings() == Settings(owned=("127.0.0.0/8",))
+    (tmp_path / "settings.json").write_text('{"no_such_key": 1}')
+    with pytest.raises(UsageError, match=r"settings\.json is damaged .*no_such_key.*delete it"):
+        folder.load_settings()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everywhere")
+def test_a_read_only_place_is_named(tmp_path: Path) -> None:
+    """A folder that cannot be made names the place and the fix."""
+    tmp_path.chmod(0o500)
+    with pytest.raises(UsageError, match="read-only"):
+        Folder.create(tmp_path / "crawl", FACTS)
+
+
+def test_a_place_that_takes_no_folder_is_named() -> None:
+    """Also for the superuser: the kernel's own file systems take no directories."""
+    with pytest.raises(UsageError, match="/proc/limpet"):
+        Folder.create(Path("/proc/limpet"), FACTS)

@@ -114,6 +114,7 @@ class SqliteFile:
         self._queue: deque[_Write] = deque()
         self._flusher: asyncio.Task[None] | None = None
         self._last_commit = float("-inf")
+        self._held = float("-inf")
         self._failure = ""  # why the file is not written any more
         self._dead = False
         self._committing = False
@@ -144,7 +145,7 @@ class SqliteFile:
         `StoreFailed` when the disk failed under it, `StoreStopped` when the file had failed before, `Killed` after
         `abandon`. A caller that is cancelled does not take its operation back.
         """
-        self._check()
+        self.check()
         loop = asyncio.get_running_loop()
         write = _Write(op, loop.create_future())
         self._queue.append(write)
@@ -156,7 +157,7 @@ class SqliteFile:
     def read(self, op: Callable[[Reader], T]) -> T:
         """`op` over everything that is committed. Never waits for a writer. Raises `CannotGoOn` on a bad file."""
         if self._dead or self._lock_fd < 0:
-            self._check()
+            self.check()
         try:
             return op(self._reader)
         except sqlite3.Error as error:
@@ -169,7 +170,12 @@ class SqliteFile:
         """Committed counters; a copy."""
         return dict(self._totals)
 
-    def _check(self) -> None:
+    def idle_seconds(self) -> float:
+        """Since the last commit that held."""
+        return self._clock.monotonic() - self._held
+
+    def check(self) -> None:
+        """Raise what `write` would raise now."""
         if self._dead:
             raise Killed(str(self.path))
         if self._failure:
@@ -248,6 +254,7 @@ class SqliteFile:
         if self._dead:
             return
         self._totals = totals
+        self._held = self._clock.monotonic()
         for callback in self._tx.after:
             callback()
         for write in group:

@@ -40,6 +40,8 @@ class Rule(StrEnum):
     """Farther from a seed than a real site reaches."""
     REPEATED_SEGMENT = "repeated_segment"
     """The same path segment again and again: relative links that feed on themselves."""
+    REDIRECT_CHAIN = "redirect_chain"
+    """More redirects in a row than any page is worth."""
     LINKS_PER_PAGE = "links_per_page"
     """Beyond the number of links taken from one page; counted by the parser."""
     HOST_CAP = "host_cap"

@@ -63,14 +63,14 @@ def encoding_from_meta(written: bytes) -> str | None:
 
 
 def fallback_encoding(body: bytes) -> str:
-    """UTF-8 when all of `body` is, a character cut at its end allowed; otherwise windows-1252."""
+    """UTF-8 when all of `body` is; otherwise windows-1252. A cut last character passes, if it is not the only proof."""
     if body.isascii():
         return UTF_8
     try:
-        codecs.utf_8_decode(body, "strict", False)
+        _, length = codecs.utf_8_decode(body, "strict", False)
     except UnicodeDecodeError:
         return WINDOWS_1252
-    return UTF_8
+    return UTF_8 if length == len(body) or not body[:length].isascii() else WINDOWS_1252
 
 
 def _believed(match: re.Match[bytes] | None) -> str | None:

@@ -19,7 +19,7 @@ SHARDS = 32
 BUCKET_HASH_SEED = 0x4C494D50  # "LIMP": not a secret, only fixed, so that every process finds the same owner
 SEED_BYTES_MIN = 16
 
-_LOWER_HEX = re.compile(r"%(?:[0-9A-Fa-f][a-f]|[a-f][0-9])")
+_LOWER_HEX = re.compile(r"%(?:[0-9A-Fa-f][a-f]|[a-f][0-9A-F])")
 _TRACKING = frozenset({"gclid", "fbclid"})
 _SESSION = frozenset({"phpsessid", "jsessionid", "sessionid", "session_id", "cfid", "cftoken", "oscsid", "zenid"})
 _SESSION_VALUE_LENGTH = 32
@@ -136,7 +136,7 @@ def registrable_domain(host: str) -> str:
     `host` as `limpet.model.urls.SplitUrl` gives it. An address, a single label, a public suffix and
     a malformed name stand for themselves; a trailing dot makes no other owner. Source: https://publicsuffix.org/list/
     """
-    name = host.removesuffix(".")
+    name = host.rstrip(".")
     if ":" in name or name.rpartition(".")[2].isdigit():
         return name
     return _suffixes().privatesuffix(name) or name

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Admission: judges discovered links, makes rows, then marks."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""The crawl node: claims, licenses, fetches, archives, publishes, completes."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""The parser: reads exactly the archived record, publishes its links."""

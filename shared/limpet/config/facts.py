@@ -5,9 +5,9 @@ difference is refused by name (`UsageError` naming both values), not adapted to.
 """
 
 import msgspec
+from limpet.model.identity import IdentityRules
 
 from limpet.model.errors import UsageError
-from limpet.model.identity import IdentityRules
 
 LAYOUT_VERSION = 1
 

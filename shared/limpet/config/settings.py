@@ -56,8 +56,8 @@ class Work(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     links_message_max: Count = 500
     admit_batch_messages_max: Count = 64
     log_backlog_max: Count = 200_000
-    reconcile_seconds: Annotated[float, msgspec.Meta(gt=0)] = 60.0
-    republish_grace_seconds: Seconds = 60.0
+    reconcile_seconds: Annotated[float, msgspec.Meta(gt=0)] = 10.0
+    republish_grace_seconds: Seconds = 5.0
     log_retention_seconds: Seconds = 300.0
     drain_seconds_max: Seconds = 150.0
 

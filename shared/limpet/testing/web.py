@@ -244,7 +244,7 @@ class RawOrigin:
     """A server on loopback that reads a request head and then plays a script, byte for byte. Use as `async with`.
 
     `requests` holds the heads received, `connections` counts accepts (also those that never sent a byte), `left` the
-    connections that the client has closed.
+    connections that the client has closed, `sent_bytes` what the kernel has taken.
     """
 
     def __init__(
@@ -258,6 +258,7 @@ class RawOrigin:
         self.requests: list[bytes] = []
         self.connections = 0
         self.left = 0
+        self.sent_bytes = 0
         self.port = 0
         self._script: Script = script if callable(script) else lambda _request: script
         self._clock, self._host, self._tls = clock, host, tls
@@ -289,7 +290,8 @@ class RawOrigin:
         task.add_done_callback(self._tasks.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.transport.set_write_buffer_limits(0)  # drain() then waits until everything is with the kernel
+        if self._tls is None:  # uvloop's TLS transport never comes back from a limit of 0
+            writer.transport.set_write_buffer_limits(0)  # drain() then waits until everything is with the kernel
         try:
             with contextlib.suppress(OSError, asyncio.IncompleteReadError):
                 request = await reader.readuntil(b"\r\n\r\n")
@@ -304,13 +306,16 @@ class RawOrigin:
             case bytes():
                 writer.write(step)
                 await writer.drain()
+                self.sent_bytes += len(step)
             case Pause():
                 await self._clock.sleep(step.seconds)
             case "close":
                 writer.close()
             case "abort":
+                await self._clock.sleep(0.01)  # what was written leaves first
                 writer.transport.abort()
             case "reset":
+                await self._clock.sleep(0.01)
                 linger = struct.pack("ii", 1, 0)
                 writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
                 writer.transport.abort()

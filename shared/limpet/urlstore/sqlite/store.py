@@ -7,10 +7,10 @@ from limpet.model.lifecycle import State
 from limpet.model.outcome import Outcome
 from limpet.runtime.randomness import Random
 from limpet.runtime.sqlitefile import SqliteFile
-from limpet.runtime.sqlitetx import Tx
+from limpet.runtime.sqlitetx import Reader, Tx
 from limpet.urlstore import counters
 from limpet.urlstore.sqlite import codes, discovery, parse, reading, recovery, upkeep, work
-from limpet.urlstore.sqlite.dueindex import DueIndex
+from limpet.urlstore.sqlite.dueindex import DueIndex, earliest
 from limpet.urlstore.sqlite.names import Names
 from limpet.urlstore.types import (
     AdmitResult,
@@ -69,6 +69,16 @@ class SqliteUrlStore:
     def queues(self) -> list[Queue]:
         """See `UrlStore.queues`."""
         return self._file.read(self._index.queues)
+
+    def next_due(self, authority: str) -> int | None:
+        """See `UrlStore.next_due`."""
+
+        def op(reader: Reader) -> int | None:
+            ids = self._names.find(reader, authority)
+            row = reader.one("queue_next", (ids[0],)) if ids is not None else None
+            return earliest(row[2], row[3]) if row else None
+
+        return self._file.read(op)
 
     async def claim(self, authority: str, *, limit: int, now_us: int, lease_us: int, holder: str) -> list[Claim]:
         """See `UrlStore.claim`."""

@@ -1,0 +1,51 @@
+# Limpet. `make` or `make help` explains every target.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+INTO   ?= crawl
+SEED   ?=
+CONTACT?=
+
+.DEFAULT_GOAL := help
+.PHONY: help install crawl test test-slow lint bench clean
+
+help: ## show what each target does
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+install: $(BIN)/limpet ## make .venv with the `limpet` command
+
+$(BIN)/limpet: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Limpet needs Python 3.11 or newer: make PYTHON=python3.12 install"; exit 2; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) 2>/dev/null || { echo "cannot make a virtual environment: on Debian or Ubuntu, apt-get install python3-venv"; exit 2; }
+	@$(BIN)/pip install --quiet --disable-pip-version-check -e .
+	@touch $(BIN)/limpet
+
+$(VENV)/.test: pyproject.toml $(BIN)/limpet
+	@$(BIN)/pip install --quiet --disable-pip-version-check "pip>=25.1"
+	@$(BIN)/pip install --quiet --disable-pip-version-check --group test --group lint
+	@touch $@
+
+crawl: install ## crawl the small web that ships with Limpet; SEED=https://… CONTACT=… crawls a real site
+ifeq ($(SEED),)
+	@PYTHONPATH=loadtest $(BIN)/python -m origin demo --into $(INTO)
+else
+	@$(BIN)/limpet crawl $(SEED) --into $(INTO) $(if $(CONTACT),--contact $(CONTACT))
+endif
+
+test: $(VENV)/.test ## the default suite, under 5 minutes
+	@$(BIN)/python -m pytest
+
+test-slow: $(VENV)/.test ## the long proofs: real kills, every crash point twice, real documentation
+	@$(BIN)/python -m pytest -m slow
+
+lint: $(VENV)/.test ## style, types, import contracts
+	@$(BIN)/ruff check services shared schemas loadtest tests
+	@$(BIN)/ruff format --check services shared schemas loadtest tests
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --config pyproject.toml
+
+bench: $(VENV)/.test ## CPU per page, memory, start and resume times; each figure with its command
+	@PYTHONPATH=loadtest $(BIN)/python -m scenarios.bench
+
+clean: ## remove what the targets above made
+	@rm -rf $(VENV) $(INTO) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,127 @@
+"""Admission: from discovered links to rows, then marks.
+
+Reads `links.discovered`; writes URL rows with their due entries, then seen marks. It may be killed at any instant: the
+offset is committed last, and the row comes before the mark.
+
+1 receive · 2 judge and fingerprint · 3 ask the seen shard · 4 row · 5 mark · 6 commit.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from limpet.admission.candidates import Desk, Judged
+from limpet.bus import Consumer, Position
+from limpet.clock import Clock
+from limpet.config import Settings
+from limpet.model.events import PageLinks, decode_links
+from limpet.runtime import Mortality
+from limpet.seen import SeenShard
+from limpet.urlstore import AdmitResult, Candidate, Reject, UrlStore
+
+IDLE_SECONDS = 0.25
+
+Offer = Callable[[str, str, int], None]
+"""(host, authority, due time): tells the crawl node of new work."""
+
+
+class Admission:
+    """Serves one partition, which is one shard."""
+
+    def __init__(
+        self,
+        *,
+        store: UrlStore,
+        seen: SeenShard,
+        consumer: Consumer,
+        desk: Desk,
+        offer: Offer,
+        clock: Clock,
+        mortality: Mortality,
+        settings: Settings,
+    ) -> None:
+        self._store = store
+        self._seen = seen
+        self._consumer = consumer
+        self._desk = desk
+        self._offer = offer
+        self._clock = clock
+        self._crashpoint = mortality.crashpoint
+        self._settings = settings
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Admit until `stop`; what was received is finished first."""
+        while not stop.is_set():
+            if not await self.step():
+                await self._consumer.wait(IDLE_SECONDS)
+
+    async def step(self) -> int:
+        """One batch through all steps; the number of messages it held."""
+        messages = await self._consumer.receive(self._settings.work.admit_batch_messages_max)
+        if not messages:
+            return 0
+        pages = [page for message in messages for page in decode_links(message.payload).pages]
+        await self.admit(pages)
+        await self._commit([message.position for message in messages])
+        return len(messages)
+
+    async def admit(self, pages: Sequence[PageLinks]) -> list[AdmitResult]:
+        """Steps 2 to 5 for the links of some pages; what became of each new candidate."""
+        judged = self._desk.judge(pages, self._clock.wall_us())
+        capped = self._desk.cap(await self._unseen(judged))
+        results = await self._rows(capped.candidates)
+        await self._mark(capped.candidates, results)
+        await self._count([*judged.rejects, *capped.rejects])
+        return results
+
+    async def _unseen(self, judged: Judged) -> list[Candidate]:
+        """Step 3: *present* may skip the rest, since a mark always follows its row."""
+        present = await self._seen.present([candidate.fp for candidate in judged.candidates])
+        return [candidate for candidate, known in zip(judged.candidates, present, strict=True) if not known]
+
+    async def _rows(self, candidates: Sequence[Candidate]) -> list[AdmitResult]:
+        """Step 4: due entry, then row, then read back."""
+        if not candidates:
+            return []
+        self._crashpoint("admit.rows.before")
+        now_us = self._clock.wall_us()
+        for candidate in candidates:
+            if candidate.seed:
+                await self._widen(candidate, now_us)
+        results = await self._store.admit(candidates, now_us)
+        self._crashpoint("admit.rows.after")
+        for candidate, result in zip(candidates, results, strict=True):
+            if result is AdmitResult.NEW and not candidate.parked:
+                self._offer(candidate.host, candidate.authority, candidate.due_us)
+            elif result is AdmitResult.CLASH:
+                await self._store.notify("review", candidate.host, "fingerprint_clash", candidate.url, now_us)
+        return results
+
+    async def _widen(self, candidate: Candidate, now_us: int) -> None:
+        """Where a seed's redirects lead is a seed too; the scope grows with it, durably before its row."""
+        await self._store.add_seed(candidate.url)
+        self._desk.add_seed(candidate.url)
+        await self._store.notify("seed_redirect", candidate.host, "a seed redirects here", candidate.url, now_us)
+
+    async def _mark(self, candidates: Sequence[Candidate], results: Sequence[AdmitResult]) -> None:
+        """Step 5, after the rows: never a mark without a row."""
+        if not candidates:
+            return
+        self._crashpoint("admit.seen.before")
+        await self._seen.mark(
+            [row.fp for row, result in zip(candidates, results, strict=True) if result is not AdmitResult.CLASH]
+        )
+        self._crashpoint("admit.seen.after")
+
+    async def _count(self, rejects: Sequence[Reject]) -> None:
+        """Links that the rules turned away have no row; they are counted, so that nothing vanishes silently."""
+        if not rejects:
+            return
+        self._crashpoint("admit.count.before")
+        await self._store.count_rejects(rejects)
+        self._crashpoint("admit.count.after")
+
+    async def _commit(self, positions: Sequence[Position]) -> None:
+        """Step 6, last."""
+        self._crashpoint("admit.commit.before")
+        await self._consumer.commit(positions)
+        self._crashpoint("admit.commit.after")

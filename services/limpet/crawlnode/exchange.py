@@ -1,0 +1,244 @@
+"""One URL's send: license, fetch, and the durable steps that follow.
+
+License and send are one synchronous stretch: between the last check and the request there is no await, so nothing that
+another task does can come between them.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import msgspec
+
+from limpet.bus import Producer
+from limpet.clock import DurableClock
+from limpet.config import Facts, Settings
+from limpet.crawlnode.archive import Archivist
+from limpet.crawlnode.health import Outage
+from limpet.crawlnode.steps import FetchSteps
+from limpet.fetch import Capture, Fetcher, FetchLimits, FetchRequest, Head
+from limpet.model.errors import CannotGoOn, LimpetError
+from limpet.model.events import DocumentFetched
+from limpet.model.identity import registrable_domain
+from limpet.model.lifecycle import State
+from limpet.model.outcome import Outcome
+from limpet.model.verdict import Verdict, classify, is_redirect, is_wait
+from limpet.politeness import Governor, HostState, Permit, retry_after_us
+from limpet.robots import License
+from limpet.runtime import Random
+from limpet.segments import Location
+from limpet.urlstore import Claim, Completion, HostRow, Lane, UrlStore
+from limpet.warc import CaptureMeta
+
+T = TypeVar("T")
+
+WAIT_DEFAULT_SECONDS = 30.0
+WAIT_DEFAULT_SECONDS_MAX = 3600.0
+RETRY_OURS_SECONDS = 0.5
+
+
+class Sent(msgspec.Struct, frozen=True, kw_only=True):
+    """A licensed send and what came of it, on its way to the archive."""
+
+    claim: Claim
+    licence: License
+    capture: Capture
+    gap_us: int
+
+
+class Exchange:
+    """Sends, archives, publishes, completes."""
+
+    def __init__(
+        self,
+        *,
+        fetcher: Fetcher,
+        governor: Governor,
+        steps: FetchSteps,
+        archivist: Archivist,
+        outage: Outage,
+        clock: DurableClock,
+        random: Random,
+        facts: Facts,
+        settings: Settings,
+    ) -> None:
+        self._fetcher = fetcher
+        self._governor = governor
+        self._steps = steps
+        self._archivist = archivist
+        self._outage = outage
+        self._clock = clock
+        self._random = random
+        self._facts = facts
+        self._settings = settings
+        self._limits = limits_of(settings)
+        self.headers = archivist.headers
+
+    async def send(self, claim: Claim, licence: License, permit: Permit, store: UrlStore) -> Sent:
+        """Step 3. The permit is ended when the exchange is over, whatever became of it."""
+        state = permit.state
+        request = FetchRequest(url=claim.url, headers=self.headers, limits=self._limits, owned=state.owned)
+        capture = await self.exchange(request, permit, store)
+        fetched_us = max(capture.started_us, claim.latest_us + 1)  # unique per URL, even within one microsecond
+        capture = msgspec.structs.replace(capture, started_us=fetched_us)
+        return Sent(claim=claim, licence=licence, capture=capture, gap_us=int(permit.gap_seconds * 1e6))
+
+    async def exchange(self, request: FetchRequest, permit: Permit, store: UrlStore) -> Capture:
+        """One request under `permit`, pages and robots.txt alike; waits are persisted at the headers."""
+        began_us = self._clock.wall_us()
+
+        async def on_head(head: Head) -> None:
+            await self._mind_wait(head, permit.state, store)
+
+        try:
+            capture = await self._fetcher.fetch(request, on_head)
+        except BaseException:
+            self._governor.end(permit, self._clock.wall_us() - began_us)
+            raise
+        self._governor.end(permit, capture.duration_us)
+        return capture
+
+    async def finish(self, sent: Sent, store: UrlStore, producer: Producer) -> Verdict:
+        """Steps 4 to 6. A failure of ours is tried again from memory: the web is not our retry buffer."""
+        capture, claim = sent.capture, sent.claim
+        host = self._governor.host(claim.host)
+        verdict = self._judge(sent, host)
+        if verdict.site_failure and await self._was_ours():
+            await self._steps.hand_back(store, [claim], self._clock.wall_us() + 30_000_000, self._clock.wall_us())
+            return verdict
+        outcome = self._outcome(sent, verdict, None)
+        if capture.head is not None:
+            members, outcome = self._archivist.members(capture, _meta(sent), outcome)
+            locations = await self._insist(lambda: self._steps.append(members), claim, store)
+            outcome = msgspec.structs.replace(outcome, location=locations[0])
+        self._governor.failing(host, good=verdict.good)
+        if verdict.state is State.FETCHED:
+            event = self._event(claim, outcome)
+            await self._insist(lambda: self._steps.publish(producer, store.shard, event), claim, store)
+        await self._complete(claim, verdict, outcome, store, self._governor.unsaved(host))
+        return verdict
+
+    async def _complete(
+        self, claim: Claim, verdict: Verdict, outcome: Outcome, store: UrlStore, host: HostRow | None
+    ) -> None:
+        completion = Completion(
+            claim=claim,
+            state=verdict.state,
+            now_us=self._clock.wall_us(),
+            reason=verdict.reason,
+            due_us=verdict.due_us,
+            lane=Lane.SOON,
+            failures=verdict.failures,
+            outcome=outcome,
+        )
+        await self._steps.complete(store, completion, host)
+        if verdict.notice:
+            await store.notify(verdict.notice, claim.host, verdict.reason, claim.url, self._clock.wall_us())
+
+    async def _insist(self, step: Callable[[], Awaitable[T]], claim: Claim, store: UrlStore) -> T:
+        """Try a step of ours until it holds, keeping the lease alive; only `CannotGoOn` ends it."""
+        while True:
+            try:
+                return await step()
+            except CannotGoOn:
+                raise
+            except LimpetError:
+                await self._clock.sleep(RETRY_OURS_SECONDS)
+                now_us = self._clock.wall_us()
+                lease_us = now_us + int(self._settings.work.lease_seconds * 1e6)
+                await store.renew([claim], now_us, lease_us)
+
+    def _judge(self, sent: Sent, host: HostState) -> Verdict:
+        domain = registrable_domain(sent.claim.host)
+        if sent.capture.failure is None:
+            self._outage.answered(domain)
+        elif sent.capture.failure.kind not in {"gate", "protocol"}:
+            self._outage.failed(domain)
+        return classify(
+            sent.capture,
+            failures=sent.claim.failures,
+            now_us=self._clock.wall_us(),
+            policy=self._settings.retries,
+            jitter=self._random.fraction(),
+            wait_us=host.row.wait_us,
+            counts=0 < sent.claim.latest_us < host.last_good_us,
+        )
+
+    async def _was_ours(self) -> bool:
+        await self._clock.sleep(Outage.SETTLE_SECONDS)
+        return self._outage.paused_for() > 0
+
+    async def _mind_wait(self, head: Head, state: HostState, store: UrlStore) -> None:
+        now_us = self._clock.wall_us()
+        asked_us = retry_after_us(head.get(b"retry-after"), now_us) if head.status >= 300 else None
+        if is_wait(head.status) and not asked_us:
+            seconds = min(WAIT_DEFAULT_SECONDS_MAX, WAIT_DEFAULT_SECONDS * 2 ** min(state.row.failing, 10))
+            asked_us = int(seconds * 1e6)
+        if asked_us:
+            row = self._governor.wait_until(state, now_us + asked_us, f"http_{head.status}")
+            await self._steps.persist_wait(store, row)
+
+    def _outcome(self, sent: Sent, verdict: Verdict, location: Location | None) -> Outcome:
+        capture = sent.capture
+        failure = capture.failure
+        return Outcome(
+            fp=sent.claim.fp,
+            fetched_us=capture.started_us,
+            url=sent.claim.url,
+            status=capture.head.status if capture.head else 0,
+            failure=failure.kind if failure else "",
+            detail=failure.detail[:300] if failure else "",
+            location=location,
+            wire_bytes=len(capture.response_bytes),
+            truncated=capture.truncated or "",
+            duration_us=capture.duration_us,
+            remote_ip=capture.remote_ip,
+            robots_digest=sent.licence.digest,
+            robots_rule=sent.licence.rule or "",
+            gap_us=sent.gap_us,
+            page=verdict.page,
+        )
+
+    def _event(self, claim: Claim, outcome: Outcome) -> DocumentFetched:
+        assert outcome.location is not None
+        return DocumentFetched(
+            crawl=self._facts.crawl,
+            fp=claim.fp,
+            url=claim.url,
+            fetched_us=outcome.fetched_us,
+            status=outcome.status,
+            location=outcome.location,
+            payload_sha256=outcome.payload_sha256,
+            depth=claim.depth,
+            hops=claim.hops,
+            seed=claim.seed,
+        )
+
+
+def _meta(sent: Sent) -> CaptureMeta:
+    status = sent.capture.head.status if sent.capture.head else 0
+    return CaptureMeta(
+        fp=sent.claim.fp,
+        hops=sent.claim.hops,
+        kind="redirect" if is_redirect(status) else "page",
+        robots_digest=sent.licence.digest,
+        robots_rule=sent.licence.rule or "",
+        gap_us=sent.gap_us,
+    )
+
+
+def limits_of(settings: Settings) -> FetchLimits:
+    """The engine's limits out of the settings."""
+    fetching = settings.fetching
+    return FetchLimits(
+        header_bytes_max=fetching.header_bytes_max,
+        body_bytes_max=fetching.body_bytes_max,
+        body_in_memory_bytes_max=fetching.body_bytes_max,
+        connect_seconds_max=fetching.connect_seconds_max,
+        idle_seconds_max=fetching.idle_seconds_max,
+        wall_seconds_max=fetching.wall_seconds_max,
+    )
+
+
+def longest_fetch_us(settings: Settings) -> int:
+    """An exchange can take no longer than this; a lease must outlast it at the send."""
+    return int((settings.fetching.connect_seconds_max + settings.fetching.wall_seconds_max) * 1e6)

@@ -1,0 +1,248 @@
+"""The robots desk: fetches, archives and keeps robots.txt, and licenses URLs from it.
+
+Key = scheme, host and port. The file is fetched when a URL of that authority is next to go, under the host's permit,
+and its verdict is durable before anything is licensed from it.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable
+
+import msgspec
+
+from limpet.clock import DurableClock
+from limpet.config import Facts, Settings
+from limpet.crawlnode.archive import Archivist
+from limpet.crawlnode.exchange import Exchange, limits_of
+from limpet.crawlnode.steps import FetchSteps
+from limpet.fetch import Capture, FetchRequest, Head, redirect_target
+from limpet.model.errors import CannotGoOn, LimpetError
+from limpet.model.outcome import Outcome
+from limpet.model.urls import InvalidUrl, canonicalize, split
+from limpet.politeness import Governor, HostState, Permit, retry_after_us
+from limpet.robots import (
+    Fetch,
+    Follow,
+    HttpAnswer,
+    License,
+    NetworkFailure,
+    RobotsAnswer,
+    RobotsJudge,
+    RobotsState,
+    Settled,
+    Wait,
+    advance,
+    gives_up,
+    next_step,
+)
+from limpet.runtime import Random
+from limpet.urlstore import AuthorityRow, UrlStore
+from limpet.warc import CaptureMeta
+
+ROBOTS_BODY_BYTES_MAX = 1_000_000
+KEPT_AUTHORITIES_MAX = 20_000
+KEPT_BODY_BYTES_MAX = 33_554_432
+
+DecodeRobots = Callable[[Capture], "bytes | None"]
+"""The content-decoded body of a robots.txt answer, bounded; None when a piece of it is missing."""
+
+
+class _Known(msgspec.Struct):
+    """One authority's row and what it says."""
+
+    row: AuthorityRow
+    state: RobotsState
+
+    @property
+    def body_bytes(self) -> int:
+        return len(self.state.copy.body) if self.state.copy is not None else 0
+
+
+class RobotsDesk:
+    """Robots verdicts for the authorities of this process."""
+
+    def __init__(
+        self,
+        *,
+        exchange: Exchange,
+        steps: FetchSteps,
+        archivist: Archivist,
+        governor: Governor,
+        decode: DecodeRobots,
+        shares_worker: Callable[[str], bool],
+        clock: DurableClock,
+        random: Random,
+        facts: Facts,
+        settings: Settings,
+    ) -> None:
+        self._exchange = exchange
+        self._steps = steps
+        self._archivist = archivist
+        self._governor = governor
+        self._decode = decode
+        self._shares_worker = shares_worker
+        self._clock = clock
+        self._random = random
+        self._agent = facts.agent
+        self._limits = msgspec.structs.replace(
+            limits_of(settings),
+            body_bytes_max=ROBOTS_BODY_BYTES_MAX,
+            body_in_memory_bytes_max=ROBOTS_BODY_BYTES_MAX,
+        )
+        self._judge = RobotsJudge()
+        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._body_bytes = 0
+
+    # -- answers -----------------------------------------------------------------------------------------------------
+    def load(self, authority: str, host: HostState, store: UrlStore) -> None:
+        """Have the authority's row at hand, and its crawl-delay in force, before the host is asked for anything."""
+        if authority in self._known:
+            self._known.move_to_end(authority)
+            return
+        row = store.authority(authority) or AuthorityRow(authority=authority, host=host.row.host)
+        state = msgspec.msgpack.decode(row.robots, type=RobotsState) if row.robots else RobotsState()
+        self._keep(_Known(row, state))
+        self._obey_delay(state, host)
+
+    def license(self, authority: str, url: str) -> License | Wait | Fetch:
+        """May this URL be sent now? Only an unexpired copy says yes."""
+        known = self._known.get(authority)
+        if known is None:
+            return Fetch()
+        return self._judge.license(known.state, self._agent, url, self._clock.wall_us())
+
+    def needs_fetch(self, authority: str) -> bool:
+        """Whether robots.txt has to be fetched before anything is claimed."""
+        known = self._known.get(authority)
+        if known is None or known.row.wait_us > self._clock.wall_us():
+            return False
+        return isinstance(self.license(authority, authority + "/"), Fetch)
+
+    def waits_until(self, authority: str) -> int:
+        """Durable time before which the authority may not be asked, 0 = none; a usable copy serves meanwhile."""
+        verdict = self.license(authority, authority + "/")
+        if isinstance(verdict, License):
+            return 0
+        known = self._known.get(authority)
+        row_wait_us = known.row.wait_us if known is not None else 0
+        return max(row_wait_us, verdict.until_us) if isinstance(verdict, Wait) else row_wait_us
+
+    async def gave_up(self, authority: str, store: UrlStore) -> bool:
+        """End the URLs of an authority whose robots.txt stayed unreachable for too long. Never allows them."""
+        reason = gives_up(self._known[authority].state, self._clock.wall_us())
+        if reason is None:
+            return False
+        now_us = self._clock.wall_us()
+        ended = await store.wait_out(authority, reason, now_us)
+        if ended:
+            await store.notify("failed", self._known[authority].row.host, reason, authority, now_us, ended)
+        return True
+
+    # -- fetching ----------------------------------------------------------------------------------------------------
+    async def refresh(self, authority: str, permit: Permit, store: UrlStore) -> None:
+        """Fetch robots.txt (following redirects), archive every answer, make the verdict durable."""
+        host = permit.state
+        settled = await self._settle(authority, permit, store)
+        before = self._known[authority]
+        now_us = self._clock.wall_us()
+        state = advance(before.state, settled, now_us, self._random.fraction())
+        row = AuthorityRow(
+            authority=authority,
+            host=host.row.host,
+            robots=msgspec.msgpack.encode(state),
+            robots_digest=state.copy.digest if state.copy is not None else "",
+            wait_us=0 if state.copy is not None else state.retry_at_us,
+            wait_reason="" if state.copy is not None else f"robots_{state.reason}",
+        )
+        if state.host_until_us > now_us:
+            await self._steps.persist_wait(store, self._governor.wait_until(host, state.host_until_us, state.reason))
+        await self._steps.put_robots(store, row)
+        self._keep(_Known(row, state))
+        self._obey_delay(state, host)
+        if before.row.robots_digest != row.robots_digest and before.row.robots_digest and row.robots_digest:
+            await store.rearm_denied(authority, now_us)
+
+    async def _settle(self, authority: str, permit: Permit, store: UrlStore) -> Settled:
+        """Hop by hop. A hop to another host spends that host's permit; one that we cannot have ends the matter."""
+        url, hops = authority + "/robots.txt", 0
+        holder: Permit | None = permit
+        while True:
+            if holder is None:
+                step = next_step(hops, NetworkFailure("gate"))
+            else:
+                answer = await self._ask(url, holder, store)
+                step = next_step(hops, answer)
+            if isinstance(step, Settled):
+                return step
+            hops += 1
+            url, holder = await self._hop(url, step)
+
+    async def _hop(self, url: str, step: Follow) -> tuple[str, Permit | None]:
+        target = _redirected(step, url)
+        if target is None:
+            return url, None
+        host = split(target).host
+        if not self._shares_worker(host):
+            return target, None  # its politeness is kept by another process: not ours to spend
+        state = self._governor.host(host)
+        while (permit := self._governor.permit(state)) is None:
+            await self._clock.sleep(max(0.01, min(60.0, self._governor.ready_in(state))))
+        return target, permit
+
+    async def _ask(self, url: str, permit: Permit, store: UrlStore) -> RobotsAnswer:
+        request = FetchRequest(url=url, headers=self._exchange.headers, limits=self._limits, owned=permit.state.owned)
+        capture = await self._exchange.exchange(request, permit, store)
+        if capture.failure is not None:
+            return NetworkFailure(capture.failure.kind, capture.failure.nxdomain)
+        await self._archive(capture)
+        return self._answer(capture)
+
+    async def _archive(self, capture: Capture) -> None:
+        members, _ = self._archivist.members(
+            capture, CaptureMeta(kind="robots"), Outcome(fp=b"", fetched_us=capture.started_us, url=capture.url)
+        )
+        while True:
+            try:
+                await self._steps.append(members)
+            except CannotGoOn:
+                raise
+            except LimpetError:
+                await self._clock.sleep(0.5)
+            else:
+                return
+
+    def _answer(self, capture: Capture) -> RobotsAnswer:
+        head = capture.head
+        assert head is not None
+        body = self._decode(capture)
+        if body is None and 200 <= head.status < 300:
+            return NetworkFailure("reset")  # the missing part may have held the rule that matters
+        return HttpAnswer(
+            head.status,
+            location=head.get(b"location"),
+            body=body or b"",
+            retry_after_us=retry_after_us(head.get(b"retry-after"), self._clock.wall_us()),
+        )
+
+    def _obey_delay(self, state: RobotsState, host: HostState) -> None:
+        rules = self._judge.rules(state, self._clock.wall_us())
+        delay = rules.crawl_delay(self._agent) if rules is not None else None
+        if delay:
+            self._governor.set_crawl_delay(host, delay)
+
+    def _keep(self, known: _Known) -> None:
+        old = self._known.pop(known.row.authority, None)
+        self._body_bytes += known.body_bytes - (old.body_bytes if old is not None else 0)
+        self._known[known.row.authority] = known
+        while len(self._known) > KEPT_AUTHORITIES_MAX or (
+            self._body_bytes > KEPT_BODY_BYTES_MAX and len(self._known) > 1
+        ):
+            _, dropped = self._known.popitem(last=False)
+            self._body_bytes -= dropped.body_bytes
+
+
+def _redirected(step: Follow, url: str) -> str | None:
+    head = Head(status=302, headers=((b"Location", step.location),))
+    try:
+        return canonicalize(redirect_target(url, head) or "")
+    except InvalidUrl:
+        return None

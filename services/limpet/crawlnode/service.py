@@ -1,0 +1,288 @@
+"""The crawl node's loop: which host goes next, and the batches of claims it holds.
+
+Reads claims from the URL store; writes segments, `document.fetched` and outcome rows. It may be killed at any instant:
+an unfinished lease makes the URL due again.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Protocol
+
+from limpet.bus import Producer
+from limpet.clock import DurableClock
+from limpet.config import Settings
+from limpet.crawlnode.exchange import Exchange, Sent, longest_fetch_us
+from limpet.crawlnode.health import Health, Outage
+from limpet.crawlnode.robots import RobotsDesk
+from limpet.crawlnode.scheduler import HostQueues, Scheduler
+from limpet.crawlnode.steps import FetchSteps
+from limpet.model.lifecycle import State
+from limpet.politeness import Governor, HostState
+from limpet.robots import License, Wait
+from limpet.urlstore import Claim, Completion, UrlStore
+
+IDLE_SECONDS = 0.25
+HOLD_SECONDS = 0.5
+DRY_SECONDS = 1.0
+FINISHING_MAX_FACTOR = 2
+
+
+class Quota(Protocol):
+    """Pages that this crawl may still send; shared between its workers."""
+
+    def take(self) -> bool:
+        """One page permit; False = none is left now."""
+        ...
+
+    def give_back(self) -> None:
+        """A permit that was not used for a page."""
+        ...
+
+
+class CrawlNode:
+    """Serves the hosts of its shards."""
+
+    def __init__(
+        self,
+        *,
+        stores: Mapping[int, UrlStore],
+        producers: Mapping[int, Producer],
+        steps: FetchSteps,
+        exchange: Exchange,
+        robots: RobotsDesk,
+        governor: Governor,
+        health: Health,
+        outage: Outage,
+        quota: Quota,
+        clock: DurableClock,
+        settings: Settings,
+        shard_of: Callable[[str], int],
+    ) -> None:
+        self._stores = stores
+        self._producers = producers
+        self._steps = steps
+        self._exchange = exchange
+        self._robots = robots
+        self._governor = governor
+        self._health = health
+        self._outage = outage
+        self._quota = quota
+        self._clock = clock
+        self._settings = settings
+        self._shard_of = shard_of
+        self._scheduler = Scheduler()
+        self._wake = asyncio.Event()
+        self._visits: set[asyncio.Task[None]] = set()
+        self._finishing: set[asyncio.Task[None]] = set()
+        self._fault: BaseException | None = None
+        self._stopping = False
+        self._dry_until = 0.0  # no page permits before this monotonic second
+        self._longest_us = longest_fetch_us(settings)
+
+    def offer(self, host: str, authority: str, due_us: int) -> None:
+        """Something is, or will be, due at `authority`."""
+        entry = self._scheduler.offer(host, self._shard_of(host), authority, due_us)
+        self._reschedule(entry)
+        self._wake.set()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Serve until `stop`; then finish what is in flight and hand the rest back. Raises what went wrong of ours."""
+        for store in self._stores.values():
+            for queue in store.queues():
+                self.offer(queue.host, queue.authority, queue.due_us)
+        while not stop.is_set() and self._fault is None:
+            self._start_visits()
+            await self._nap(stop)
+        self._stopping = True
+        await self._drain()
+        if self._fault is not None:
+            raise self._fault
+
+    def _start_visits(self) -> None:
+        finishing_max = self._settings.fetching.connections_max * FINISHING_MAX_FACTOR
+        while len(self._visits) < self._settings.fetching.connections_max and len(self._finishing) < finishing_max:
+            entry = self._scheduler.pop(self._clock.monotonic())
+            if entry is None:
+                return
+            entry.visiting = True
+            self._spawn(self._visits, self._visit(entry))
+
+    async def _nap(self, stop: asyncio.Event) -> None:
+        """Until the next host comes up, a slot frees or something is offered; at most `IDLE_SECONDS`."""
+        next_at = self._scheduler.next_at()
+        now = self._clock.monotonic()
+        full = len(self._visits) >= self._settings.fetching.connections_max
+        seconds = IDLE_SECONDS if next_at is None or full else min(IDLE_SECONDS, max(0.0, next_at - now))
+        self._wake.clear()
+        if stop.is_set():
+            return
+        try:
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+        except TimeoutError:
+            pass
+
+    def _spawn(self, where: set[asyncio.Task[None]], work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        where.add(task)
+        task.add_done_callback(lambda done: self._ended(where, done))
+
+    def _ended(self, where: set[asyncio.Task[None]], task: asyncio.Task[None]) -> None:
+        where.discard(task)
+        self._wake.set()
+        if not task.cancelled() and task.exception() is not None:
+            self._fault = self._fault or task.exception()
+
+    async def _visit(self, entry: HostQueues) -> None:
+        """Send to one host until its gap, its batch or its turn is over."""
+        state = await self._know(entry)
+        try:
+            while not self._held() and self._governor.ready_in(state) <= 0:
+                if not entry.claims and not await self._fill(entry, state):
+                    break
+                if entry.claims and not await self._serve(entry, state):
+                    break
+                if not entry.claims:
+                    break  # one batch a turn: other hosts are waiting
+        finally:
+            entry.visiting = False
+            self._reschedule(entry)
+
+    def _held(self) -> bool:
+        return (
+            self._stopping
+            or self._fault is not None
+            or self._dry_until > self._clock.monotonic()
+            or self._outage.paused_for() > 0
+            or self._health.unhealthy() is not None
+        )
+
+    async def _know(self, entry: HostQueues) -> HostState:
+        """The host's politeness, its crawl-delays included, before anything is asked of it."""
+        store = self._stores[entry.shard]
+        state = self._governor.host(entry.host, store.host)
+        for authority in list(entry.due_us):
+            self._robots.load(authority, state, store)
+        return state
+
+    async def _fill(self, entry: HostQueues, state: HostState) -> bool:
+        """Take a batch of claims for the authority that is due first, with a robots verdict in hand."""
+        first = entry.next_authority()
+        now_us = self._clock.wall_us()
+        if first is None or first[1] > now_us:
+            return False
+        authority = first[0]
+        store = self._stores[entry.shard]
+        if not await self._robots_ready(entry, state, authority, store):
+            return False
+        gap = max(self._governor.gap_seconds(state), 0.1)
+        work = self._settings.work
+        limit = max(1, min(work.claim_urls_max, int(work.lease_seconds / (3 * gap))))
+        lease_us = now_us + int(work.lease_seconds * 1e6)
+        claims = await self._steps.claim(store, authority, limit, now_us, lease_us)
+        entry.claims.extend(claims)
+        due_us = store.next_due(authority)
+        if due_us is None:
+            entry.due_us.pop(authority, None)
+        else:
+            entry.due_us[authority] = due_us
+        return bool(claims) or due_us is not None
+
+    async def _robots_ready(self, entry: HostQueues, state: HostState, authority: str, store: UrlStore) -> bool:
+        """Whether the authority's robots copy can license now; fetches it if need be, under the host's permit."""
+        if self._robots.needs_fetch(authority):
+            permit = self._governor.permit(state)
+            if permit is None:
+                return False
+            await self._robots.refresh(authority, permit, store)
+            if await self._robots.gave_up(authority, store):
+                entry.due_us.pop(authority, None)
+        until_us = self._robots.waits_until(authority)
+        if until_us > self._clock.wall_us():
+            if authority in entry.due_us:
+                entry.due_us[authority] = max(entry.due_us[authority], until_us)
+            return False
+        return self._governor.ready_in(state) <= 0
+
+    async def _serve(self, entry: HostQueues, state: HostState) -> bool:
+        """Deal with the first claim; False when the host has to wait before the next."""
+        claim = entry.claims[0]
+        store = self._stores[entry.shard]
+        now_us = self._clock.wall_us()
+        if claim.lease_us - now_us <= self._longest_us:
+            return await self._return_claims(entry, store, 0)
+        licence = self._robots.license(claim.authority, claim.url)
+        if isinstance(licence, Wait):
+            return await self._return_claims(entry, store, licence.until_us)
+        if not isinstance(licence, License):
+            return await self._return_claims(entry, store, 0)
+        if not licence.allowed:
+            entry.claims.popleft()
+            await self._deny(claim, licence, store)
+            return True
+        return await self._send(entry, state, claim, licence)
+
+    async def _send(self, entry: HostQueues, state: HostState, claim: Claim, licence: License) -> bool:
+        """Steps 2 and 3 in one stretch: every check, then the request, with no await between."""
+        store = self._stores[entry.shard]
+        if self._held():
+            return False
+        permit = self._governor.permit(state)
+        if permit is None:
+            return False
+        if not self._quota.take():
+            self._governor.end(permit, 0, sent=False)
+            self._dry_until = self._clock.monotonic() + DRY_SECONDS
+            return await self._return_claims(entry, store, 0)
+        entry.claims.popleft()
+        sent = await self._exchange.send(claim, licence, permit, store)
+        self._spawn(self._finishing, self._finish(entry, sent, store))
+        return True
+
+    async def _finish(self, entry: HostQueues, sent: Sent, store: UrlStore) -> None:
+        verdict = await self._exchange.finish(sent, store, self._producers[entry.shard])
+        if not verdict.page:
+            self._quota.give_back()
+        if verdict.due_us:
+            self.offer(entry.host, sent.claim.authority, verdict.due_us)
+
+    async def _deny(self, claim: Claim, licence: License, store: UrlStore) -> None:
+        completion = Completion(
+            claim=claim,
+            state=State.DENIED,
+            now_us=self._clock.wall_us(),
+            reason=licence.rule or "robots",
+            failures=claim.failures,
+        )
+        await self._steps.deny(store, completion)
+
+    async def _return_claims(self, entry: HostQueues, store: UrlStore, due_us: int) -> bool:
+        """Hand the rest of the batch back; it costs the URLs nothing."""
+        claims = list(entry.claims)
+        entry.claims.clear()
+        now_us = self._clock.wall_us()
+        await self._steps.hand_back(store, claims, due_us, now_us)
+        for claim in claims:
+            entry.due_us[claim.authority] = min(entry.due_us.get(claim.authority, now_us), max(due_us, now_us))
+        return False
+
+    def _reschedule(self, entry: HostQueues) -> None:
+        """When the host comes up next: its gap, its waits, its earliest due time, our own troubles."""
+        if entry.visiting or self._stopping:
+            return
+        now = self._clock.monotonic()
+        first = entry.next_authority()
+        if not entry.claims and first is None:
+            self._scheduler.drop_if_idle(entry)
+            return
+        state = self._governor.host(entry.host, self._stores[entry.shard].host)
+        due_in = 0.0 if entry.claims or first is None else (first[1] - self._clock.wall_us()) / 1e6
+        hold = HOLD_SECONDS if self._held() else 0.0
+        self._scheduler.schedule(entry, now + max(self._governor.ready_in(state), due_in, hold, 0.0))
+
+    async def _drain(self) -> None:
+        while self._visits or self._finishing:
+            await asyncio.wait(self._visits | self._finishing)
+        for entry in self._scheduler.hosts():
+            if entry.claims:
+                await self._return_claims(entry, self._stores[entry.shard], 0)

@@ -1,0 +1,74 @@
+"""The fetch write order, one function a step, a crash point on both sides of each.
+
+1 claim · 2 license (crawlnode.exchange) · 3 fetch, with a host wait persisted at the headers · 4 append · 5 publish ·
+6 complete. State is made durable first, then acknowledged: each step returns only when its effect is durable.
+"""
+
+from collections.abc import Sequence
+
+from limpet.bus import Producer
+from limpet.model.events import DOCUMENT_FETCHED, DocumentFetched, encode
+from limpet.runtime import Mortality
+from limpet.segments import Location, SegmentWriter
+from limpet.urlstore import AuthorityRow, Claim, Completion, HostRow, UrlStore
+
+
+class FetchSteps:
+    """The durable effects of a crawl node."""
+
+    def __init__(self, segments: SegmentWriter, mortality: Mortality, holder: str) -> None:
+        self._segments = segments
+        self._crashpoint = mortality.crashpoint
+        self._holder = holder
+
+    async def claim(self, store: UrlStore, authority: str, limit: int, now_us: int, lease_us: int) -> list[Claim]:
+        """Step 1: lease due URLs of one authority."""
+        self._crashpoint("fetch.claim.before")
+        claims = await store.claim(authority, limit=limit, now_us=now_us, lease_us=lease_us, holder=self._holder)
+        self._crashpoint("fetch.claim.after")
+        return claims
+
+    async def persist_wait(self, store: UrlStore, host: HostRow) -> None:
+        """Step 3, at the headers: a wait that the site asked for outlives us."""
+        self._crashpoint("fetch.wait.before")
+        await store.put_host(host)
+        self._crashpoint("fetch.wait.after")
+
+    async def append(self, members: Sequence[bytes]) -> list[Location]:
+        """Step 4: the capture is replicated, synced and readable."""
+        self._crashpoint("fetch.append.before")
+        locations = await self._segments.append(members)
+        self._crashpoint("fetch.append.after")
+        return locations
+
+    async def publish(self, producer: Producer, partition: int, event: DocumentFetched) -> None:
+        """Step 5: the fact is on the bus."""
+        self._crashpoint("fetch.publish.before")
+        await producer.publish(DOCUMENT_FETCHED, [(partition, encode(event))])
+        self._crashpoint("fetch.publish.after")
+
+    async def complete(self, store: UrlStore, completion: Completion, host: HostRow | None) -> bool:
+        """Step 6: outcome and row, guarded by the token. False: we were late, the record stays."""
+        self._crashpoint("fetch.complete.before")
+        won = await store.complete(completion, host)
+        self._crashpoint("fetch.complete.after")
+        return won
+
+    async def deny(self, store: UrlStore, completion: Completion) -> bool:
+        """A URL that robots.txt disallows: no send, no outcome."""
+        self._crashpoint("fetch.deny.before")
+        won = await store.complete(completion)
+        self._crashpoint("fetch.deny.after")
+        return won
+
+    async def hand_back(self, store: UrlStore, claims: Sequence[Claim], due_us: int, now_us: int) -> None:
+        """Return what was not sent."""
+        self._crashpoint("fetch.hand_back.before")
+        await store.hand_back(claims, due_us, now_us)
+        self._crashpoint("fetch.hand_back.after")
+
+    async def put_robots(self, store: UrlStore, row: AuthorityRow) -> None:
+        """The robots verdict of an authority."""
+        self._crashpoint("fetch.robots.before")
+        await store.put_authority(row)
+        self._crashpoint("fetch.robots.after")

@@ -1,0 +1,42 @@
+"""Everything the ring takes from its machine, in one place: the real things, or a rehearsal's."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from limpet.clock import Clock, SystemClock
+from limpet.config import Settings
+from limpet.fetch import Fetcher, Gate, Owned, SystemResolver, WireFetcher
+from limpet.runtime import Disk, Immortal, Mortality, Random, Runner, SystemDisk, SystemRandom, ThreadRunner
+
+MakeFetcher = Callable[[Settings, Clock], Fetcher]
+
+
+def wire_fetcher(settings: Settings, clock: Clock) -> Fetcher:
+    """The real engine behind the connect gate."""
+    return WireFetcher(clock, Gate(Owned.parse(settings.owned)), SystemResolver(clock))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ports:
+    """The ports of one process."""
+
+    clock: Clock
+    random: Random
+    disk: Disk
+    mortality: Mortality
+    make_runner: Callable[[str], Runner]
+    make_fetcher: MakeFetcher
+    synchronous: Literal["FULL", "NORMAL", "OFF"] = "FULL"
+
+    @classmethod
+    def system(cls) -> "Ports":
+        """The machine as it is."""
+        return cls(
+            clock=SystemClock(),
+            random=SystemRandom(),
+            disk=SystemDisk(),
+            mortality=Immortal(),
+            make_runner=ThreadRunner,
+            make_fetcher=wire_fetcher,
+        )

@@ -1,0 +1,385 @@
+"""The whole ring in one process: crawl node, parser, admission and reconciler over the shards it owns.
+
+This is the only place where the roles meet. `Ring` is a worker's life; `recover` and `admit_seeds` are what a
+supervisor does while no worker runs.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+
+import httpx
+import msgspec
+
+from limpet.admission.candidates import Desk
+from limpet.admission.rules import Limits, Rule
+from limpet.admission.scope import Scope, ScopeKind
+from limpet.admission.service import Admission
+from limpet.clock import DurableClock
+from limpet.config import Facts, Settings
+from limpet.crawlnode.archive import Archivist
+from limpet.crawlnode.exchange import Exchange
+from limpet.crawlnode.health import Health, Outage
+from limpet.crawlnode.robots import RobotsDesk
+from limpet.crawlnode.service import CrawlNode
+from limpet.crawlnode.steps import FetchSteps
+from limpet.embedded.folder import Folder
+from limpet.embedded.notifier import POST_SECONDS_MAX, Notifier
+from limpet.embedded.ports import Ports
+from limpet.embedded.quota import Quota
+from limpet.embedded.shards import Marks, Shard, Shards
+from limpet.fetch import Capture, Fetcher, Gate, Owned
+from limpet.model.errors import CannotGoOn, LimpetError
+from limpet.model.identity import Fingerprinter, bucket_of, shard_of
+from limpet.model.urls import split
+from limpet.obs import log_event
+from limpet.parser.decode import CODING_ERROR, CODING_INCOMPLETE, DecodeLimits, decode_body
+from limpet.parser.page import PARSER_VERSION
+from limpet.parser.service import Parser
+from limpet.politeness import Governor
+from limpet.reconciler.passes import Reconciler
+from limpet.reconciler.recovery import Recovery, RecoveryReport
+from limpet.runtime import InlineRunner, Runner, new_incarnation
+from limpet.seen.sqlite import SqliteSeen
+from limpet.segments import SegmentWriter
+from limpet.segments.local import LocalSegments
+from limpet.segments.writer import WriterLimits
+from limpet.urlstore import AdmitResult, UrlStore
+
+__all__ = ["Ports", "Quota", "Ring", "SeedReport", "admit_seeds", "recover"]
+
+UPKEEP_SECONDS = 5.0
+CLOCK_SETTLE_SECONDS = 10.0
+ROBOTS_LIMITS = DecodeLimits(decoded_bytes_max=1_000_000)
+_LOG = logging.getLogger("limpet.ring")
+
+
+class SeedReport(msgspec.Struct, frozen=True):
+    """What became of the URLs that were given: (url, rule) for those that a rule turned away."""
+
+    new: int
+    known: int
+    rejected: tuple[tuple[str, str], ...]
+
+
+class Ring:
+    """One owner of some shards, from `open` to `close`."""
+
+    def __init__(
+        self, *, folder: Folder, settings: Settings, share: frozenset[int], quota: Quota, ports: Ports
+    ) -> None:
+        self.incarnation = new_incarnation(ports.random)
+        self._folder = folder
+        self._settings = settings
+        self._share = share
+        self._quota = quota
+        self._ports = ports
+        self._clock = DurableClock(ports.clock)
+        self._commits = ports.make_runner("commits")
+        self._appends = ports.make_runner("appends")
+        self._shards = Shards(folder, settings, ports, self._clock, self._commits)
+        self._segments = segments_of_folder(folder, settings, ports, self._clock, self._appends)
+        self._seen: dict[int, SqliteSeen] = {}
+
+    async def open(self) -> None:
+        """Lock and open the shard files. Raises `LimpetError` for what cannot be locked or read."""
+        await self._shards.open(self._share)
+        await self._shards.attach()
+        for number in self._share:
+            self._seen[number] = SqliteSeen(self._folder.seen_file(number), self._commits)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Serve until `stop`, then drain. Raises `LimpetError` when it cannot go on."""
+        facts, clock = self._folder.facts, self._clock
+        archivist = Archivist(facts, self._ports.random, clock)
+        writer = await self._segments.open_writer(self.incarnation, archivist.warcinfo)
+        fetcher = self._ports.make_fetcher(self._settings, clock)
+        health = Health(clock, self._parts(writer), age_seconds_max=self._settings.work.health_seconds_max)
+        node = self._node(archivist, writer, fetcher, health)
+        reconciler = self._reconciler(node)
+        notifier = Notifier(list(self._stores().values()), self._settings.notify.webhook, clock, _post)
+        await health.confirm()
+        services = [node.run(stop), reconciler.run(stop), notifier.run(stop)]
+        services += [self._parser(shard).run(stop) for shard in self._shards.owned.values()]
+        services += [self._admission(shard, node).run(stop) for shard in self._shards.owned.values()]
+        watchers = [health.run(), self._upkeep(), self._watch(health)]
+        try:
+            await _together(services, watchers)
+        finally:
+            await fetcher.close()
+        await writer.close()
+
+    async def close(self) -> None:
+        """Release everything; what is whole is marked clean."""
+        for seen in self._seen.values():
+            await seen.close()
+        await self._shards.close()
+        self._commits.close()
+        self._appends.close()
+
+    def abandon(self) -> None:
+        """Die, in a rehearsal: nothing is flushed, nothing is said."""
+        self._shards.abandon()
+
+    # -- parts -------------------------------------------------------------------------------------------------------
+    def _parts(self, writer: SegmentWriter) -> dict[str, Callable[[], Awaitable[None]]]:
+        parts = {f"shard {number}": shard.producer.healthy for number, shard in self._shards.owned.items()}
+        return {"segments": writer.healthy, **parts}
+
+    def _node(self, archivist: Archivist, writer: SegmentWriter, fetcher: Fetcher, health: Health) -> CrawlNode:
+        facts, clock, settings, random = self._folder.facts, self._clock, self._settings, self._ports.random
+        governor = governor_of(settings, clock)
+        outage = Outage(clock)
+        steps = FetchSteps(writer, self._ports.mortality, self.incarnation)
+        exchange = Exchange(
+            fetcher=fetcher,
+            governor=governor,
+            steps=steps,
+            archivist=archivist,
+            outage=outage,
+            clock=clock,
+            random=random,
+            facts=facts,
+            settings=settings,
+        )
+        robots = RobotsDesk(
+            exchange=exchange,
+            steps=steps,
+            archivist=archivist,
+            governor=governor,
+            decode=decode_robots,
+            shares_worker=lambda host: self._shard_of_host(host) in self._share,
+            clock=clock,
+            random=random,
+            facts=facts,
+            settings=settings,
+        )
+        return CrawlNode(
+            stores=self._stores(),
+            producers={number: shard.producer for number, shard in self._shards.owned.items()},
+            steps=steps,
+            exchange=exchange,
+            robots=robots,
+            governor=governor,
+            health=health,
+            outage=outage,
+            quota=self._quota,
+            clock=clock,
+            settings=settings,
+            shard_of=self._shard_of_host,
+        )
+
+    def _parser(self, shard: Shard) -> Parser:
+        consumer = self._shards.fetched_consumer(shard.number)
+        return Parser(
+            store=shard.store,
+            consumer=consumer,
+            producer=shard.producer,
+            segments=self._segments,
+            partition_of=lambda url: self._shard_of_host(split(url).host),
+            marks=Marks(consumer),
+            suspect=shard.suspect(),
+            clock=self._clock,
+            mortality=self._ports.mortality,
+            settings=self._settings,
+            crawl=self._folder.facts.crawl,
+        )
+
+    def _admission(self, shard: Shard, node: CrawlNode) -> Admission:
+        return Admission(
+            store=shard.store,
+            seen=self._seen[shard.number],
+            consumer=self._shards.links_consumer(shard.number),
+            desk=desk_of(self._folder.facts, self._settings, shard),
+            offer=node.offer,
+            clock=self._clock,
+            mortality=self._ports.mortality,
+            settings=self._settings,
+        )
+
+    def _reconciler(self, node: CrawlNode) -> Reconciler:
+        return Reconciler(
+            stores=self._stores(),
+            producers={number: shard.producer for number, shard in self._shards.owned.items()},
+            caught_up=self._shards.parsed_up,
+            parser_version=PARSER_VERSION,
+            offer=node.offer,
+            clock=self._clock,
+            mortality=self._ports.mortality,
+            settings=self._settings,
+            facts=self._folder.facts,
+        )
+
+    def _stores(self) -> dict[int, UrlStore]:
+        return {number: shard.store for number, shard in self._shards.owned.items()}
+
+    def _shard_of_host(self, host: str) -> int:
+        return shard_of_host(host, self._folder.facts)
+
+    # -- watchers ----------------------------------------------------------------------------------------------------
+    async def _upkeep(self) -> None:
+        """Logs are trimmed, and a wall clock that was moved for good is taken as right, with every wait kept."""
+        while True:
+            await self._clock.sleep(UPKEEP_SECONDS)
+            if self._clock.agrees():
+                await self._shards.trim()
+                continue
+            before = self._clock.moved_us()
+            await self._clock.sleep(CLOCK_SETTLE_SECONDS)
+            if not self._clock.agrees() and abs(self._clock.moved_us() - before) < 1_000_000:
+                moved_us = self._clock.accept()
+                log_event(_LOG, logging.WARNING, "the wall clock was moved", seconds=round(moved_us / 1e6))
+                await self._shards.shift(moved_us)
+
+    async def _watch(self, health: Health) -> None:
+        """End the ring when a part says that it will not come back."""
+        while True:
+            await self._clock.sleep(self._settings.work.health_seconds_max / 2)
+            if isinstance(health.last_error, CannotGoOn):
+                raise health.last_error
+
+
+async def _together(services: Sequence[Awaitable[None]], watchers: Sequence[Awaitable[None]]) -> None:
+    """Run all; return when every service has; the first failure ends everything and is raised."""
+    loop = asyncio.get_running_loop()
+    running = {loop.create_task(_as_coroutine(service)) for service in services}
+    watching = {loop.create_task(_as_coroutine(watcher)) for watcher in watchers}
+    try:
+        while running:
+            done, _ = await asyncio.wait(running | watching, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+            running -= done
+    finally:
+        left = [task for task in running | watching if not task.done()]
+        for task in left:
+            task.cancel()
+        if left:
+            await asyncio.wait(left)
+
+
+async def _as_coroutine(work: Awaitable[None]) -> None:
+    await work
+
+
+async def recover(
+    folder: Folder, settings: Settings, share: frozenset[int], ports: Ports, *, segments_of: frozenset[str] | None
+) -> RecoveryReport:
+    """Recover `share` and the segments of the dead incarnations `segments_of` (None = of every dead one).
+
+    Must not run while a worker owns one of the shards.
+    """
+    clock = DurableClock(ports.clock)
+    commits, appends = ports.make_runner("commits"), ports.make_runner("appends")
+    shards = Shards(folder, settings, ports, clock, commits)
+    try:
+        await shards.open(share)
+        for shard in shards.owned.values():
+            if not shard.file.was_clean:
+                await shard.mark_suspect()
+        recovery = Recovery(
+            stores={number: shard.store for number, shard in shards.owned.items()},
+            producers={number: shard.producer for number, shard in shards.owned.items()},
+            segments=segments_of_folder(folder, settings, ports, clock, appends),
+            governor=governor_of(settings, clock),
+            shard_of=lambda url: shard_of_host(split(url).host, folder.facts),
+            clock=clock,
+            mortality=ports.mortality,
+            settings=settings,
+            facts=folder.facts,
+        )
+        return await recovery.run(segments_of)
+    finally:
+        await shards.close()
+        commits.close()
+        appends.close()
+
+
+async def admit_seeds(folder: Folder, settings: Settings, ports: Ports, urls: Sequence[str]) -> SeedReport:
+    """Admit canonical `urls` as seeds; creates shard files that do not exist. Must not run while a worker does."""
+    clock = DurableClock(ports.clock)
+    commits = ports.make_runner("commits")
+    shards = Shards(folder, settings, ports, clock, commits)
+    new = known = 0
+    rejected: list[tuple[str, str]] = []
+    try:
+        await shards.open(range(folder.facts.shards))
+        for url in urls:
+            shard = shards.owned[shard_of_host(split(url).host, folder.facts)]
+            candidate = desk_of(folder.facts, settings, shard).seed(url, clock.wall_us())
+            if isinstance(candidate, Rule):
+                rejected.append((url, candidate.value))
+                continue
+            await shard.store.add_seed(url)
+            result = (await shard.store.admit([candidate], clock.wall_us()))[0]
+            new += result is AdmitResult.NEW
+            known += result is not AdmitResult.NEW
+    finally:
+        await shards.close()
+        commits.close()
+    return SeedReport(new, known, tuple(rejected))
+
+
+def shard_of_host(host: str, facts: Facts) -> int:
+    """The shard that owns a host: all hosts of a registrable domain have one owner."""
+    return shard_of(bucket_of(host, facts.buckets), facts.shards)
+
+
+def desk_of(facts: Facts, settings: Settings, shard: Shard) -> Desk:
+    """Admission's judge for one shard. Seeds of other shards cannot bring anything of this one into scope."""
+    return Desk(
+        scope=Scope(ScopeKind(facts.scope.kind), tuple(shard.store.seeds())),
+        limits=Limits(
+            depth_max=facts.scope.depth_max,
+            depth_trap=settings.rules.depth_trap,
+            url_bytes_max=settings.rules.url_bytes_max,
+            segment_repeats_max=settings.rules.segment_repeats_max,
+            host_urls_max=settings.rules.host_urls_max,
+            follow_nofollow=facts.scope.follow_nofollow,
+        ),
+        identity=facts.identity,
+        fingerprinter=Fingerprinter(facts.hash_seed),
+        host_urls=lambda host: row.urls if (row := shard.store.host(host)) is not None else 0,
+    )
+
+
+def governor_of(settings: Settings, clock: DurableClock) -> Governor:
+    """Politeness under these settings."""
+    gate = Gate(Owned.parse(settings.owned))
+    return Governor(clock, settings.politeness, gate.owned.covers_host)
+
+
+def segments_of_folder(
+    folder: Folder, settings: Settings, ports: Ports, clock: DurableClock, runner: Runner
+) -> LocalSegments:
+    """The folder's archive. Reads run on the caller's thread: they hit the page cache, a thread would cost more."""
+    return LocalSegments(
+        folder.segment_directories,
+        disk=ports.disk,
+        runner=runner,
+        clock=clock,
+        min_free_bytes=settings.min_free_bytes,
+        limits=WriterLimits(roll_bytes=folder.facts.segment_bytes),
+        reader=InlineRunner(),
+    )
+
+
+def decode_robots(capture: Capture) -> bytes | None:
+    """The body of a robots.txt answer, bounded; None when a piece is missing that may hold the rule that matters."""
+    if capture.truncated in {"disconnect", "time"}:
+        return None
+    head = capture.head
+    decoded = decode_body(capture.payload, head.get(b"content-encoding") if head else None, ROBOTS_LIMITS)
+    if decoded.flags & {CODING_INCOMPLETE, CODING_ERROR} and len(decoded.data) < ROBOTS_LIMITS.decoded_bytes_max // 2:
+        return None
+    return decoded.data
+
+
+async def _post(url: str, body: bytes) -> int:
+    """POST to the operator's own webhook; 0 when there was no answer. Not a fetch: the crawl's gate is not asked."""
+    try:
+        async with httpx.AsyncClient(trust_env=False, timeout=POST_SECONDS_MAX) as client:
+            answer = await client.post(url, content=body, headers={"Content-Type": "application/json"})
+    except (httpx.HTTPError, httpx.InvalidURL, LimpetError):
+        return 0
+    return answer.status_code

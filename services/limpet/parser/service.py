@@ -1,0 +1,263 @@
+"""The parser: from a body to its links, once per (fingerprint, fetch time, parser version).
+
+Reads `document.fetched` and exactly the record it names; writes `links.discovered`, parse outputs and parse jobs. It
+may be killed at any instant: the offset is committed last.
+
+1 receive · 2 read and verify · 3 parse · 4 publish · 5 accept · 6 commit.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+
+from limpet.bus import Consumer, Message, Position, Producer
+from limpet.clock import Clock
+from limpet.config import Settings
+from limpet.model.events import (
+    LINKS_DISCOVERED,
+    DocumentFetched,
+    Link,
+    LinksDiscovered,
+    PageLinks,
+    decode_fetched,
+    encode,
+)
+from limpet.parser.decode import DecodeLimits
+from limpet.parser.page import PARSER_VERSION, Parsed, ParseError, parse_member
+from limpet.runtime import Mortality
+from limpet.segments import SegmentStore
+from limpet.urlstore import Job, ParseOutput, UrlStore
+
+IDLE_SECONDS = 0.25
+MESSAGE_BYTES_MAX = 262_144
+BACKLOG_SECONDS = 0.25
+
+
+class Marks(Protocol):
+    """Attempt marks of the uncommitted span after an unclean start: poison cannot loop, two kills park nothing."""
+
+    async def mark(self, position: Position) -> int:
+        """Durably count one more attempt at the message; the count."""
+        ...
+
+
+class Parsing(msgspec.Struct, frozen=True):
+    """One message on its way through the steps. `parsed` None: a job takes over."""
+
+    position: Position
+    event: DocumentFetched
+    parsed: Parsed | None
+
+
+class Parser:
+    """Serves one partition."""
+
+    def __init__(
+        self,
+        *,
+        store: UrlStore,
+        consumer: Consumer,
+        producer: Producer,
+        segments: SegmentStore,
+        partition_of: Callable[[str], int],
+        marks: Marks,
+        suspect: Mapping[int, int],
+        clock: Clock,
+        mortality: Mortality,
+        settings: Settings,
+        crawl: str,
+    ) -> None:
+        self._store = store
+        self._consumer = consumer
+        self._producer = producer
+        self._segments = segments
+        self._partition_of = partition_of
+        self._marks = marks
+        self._suspect = dict(suspect)  # source -> first offset beyond the span of an unclean start
+        self._clock = clock
+        self._crashpoint = mortality.crashpoint
+        self._settings = settings
+        self._crawl = crawl
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Parse until `stop`; what was received is finished first."""
+        while not stop.is_set():
+            if self._producer.backlog() > self._settings.work.log_backlog_max:
+                await self._clock.sleep(BACKLOG_SECONDS)
+                continue
+            if not await self.step() and not await self.run_jobs():
+                await self._consumer.wait(IDLE_SECONDS)
+
+    async def step(self) -> int:
+        """One batch through all steps; the number of messages it held."""
+        messages = await self._consumer.receive(1 if self._suspect else self._settings.work.parse_batch_max)
+        if not messages:
+            return 0
+        if self._is_suspect(messages[0].position):
+            if await self._poison(messages[0]):
+                return 1
+        else:
+            self._suspect.clear()
+        parsings = [await self._parse(message) for message in messages]
+        await self._emit([parsing for parsing in parsings if parsing.parsed is not None])
+        await self._commit([message.position for message in messages])
+        return len(messages)
+
+    async def run_jobs(self) -> int:
+        """Later attempts, claimed like URLs; the number of jobs tried."""
+        now_us = self._clock.wall_us()
+        lease_us = now_us + int(self._settings.work.lease_seconds * 1e6)
+        jobs = await self._store.claim_jobs(limit=1, now_us=now_us, lease_us=lease_us)
+        for job in jobs:
+            event = decode_fetched(job.event)
+            parsed = await self._try(event)
+            if isinstance(parsed, Parsed):
+                positions = await self._publish([(event, parsed)])
+                await self._accept([_output(event, parsed, positions.get(event.fp, ()))], job)
+            else:
+                await self._defer(job.event, event, job.attempt + 1, str(parsed), job.token)
+        return len(jobs)
+
+    def _is_suspect(self, position: Position) -> bool:
+        return position.offset < self._suspect.get(position.source, 0)
+
+    async def _poison(self, message: Message) -> bool:
+        """Count an attempt at a message of the suspect span; the third death alone sends it to review."""
+        self._crashpoint("parse.mark.before")
+        attempts = await self._marks.mark(message.position)
+        self._crashpoint("parse.mark.after")
+        if attempts <= self._settings.retries.parse_attempts_max:
+            return False
+        event = decode_fetched(message.payload)
+        attempt = self._settings.retries.parse_attempts_max + 1
+        await self._defer(message.payload, event, attempt, "suspected_poison", b"")
+        await self._commit([message.position])
+        return True
+
+    async def _parse(self, message: Message) -> Parsing:
+        event = decode_fetched(message.payload)
+        if self._store.output(event.fp, event.fetched_us, PARSER_VERSION) is not None:
+            return Parsing(message.position, event, None)  # someone was first
+        parsed = await self._try(event)
+        if isinstance(parsed, Parsed):
+            return Parsing(message.position, event, parsed)
+        await self._defer(message.payload, event, 2, str(parsed), b"")
+        return Parsing(message.position, event, None)
+
+    async def _try(self, event: DocumentFetched) -> Parsed | ParseError:
+        """Steps 2 and 3. Whatever a body does to the parser is that body's own outcome."""
+        try:
+            member = await self._segments.read(event.location)
+            return parse_member(member, event, links_max=self._settings.rules.page_links_max, limits=DecodeLimits())
+        except (ParseError, KeyError, ValueError) as error:
+            return error if isinstance(error, ParseError) else ParseError(f"unreadable record: {error}")
+        except (RecursionError, MemoryError, OverflowError, LookupError, TypeError) as error:
+            return ParseError(f"parser fault: {type(error).__name__}: {error}")
+
+    async def _emit(self, parsings: Sequence[Parsing]) -> None:
+        pages = [(parsing.event, parsing.parsed) for parsing in parsings if parsing.parsed is not None]
+        if not pages:
+            return
+        positions = await self._publish(pages)
+        await self._accept([_output(event, parsed, positions.get(event.fp, ())) for event, parsed in pages], None)
+
+    async def _publish(
+        self, pages: Sequence[tuple[DocumentFetched, Parsed]]
+    ) -> dict[bytes, tuple[tuple[int, int, int], ...]]:
+        """Step 4: links of many pages, one message a target partition, bounded. fp -> positions of its messages."""
+        messages: list[tuple[int, bytes]] = []
+        owners: list[list[bytes]] = []
+        for partition, group in self._by_partition(pages):
+            event = LinksDiscovered(crawl=self._crawl, pages=tuple(group))
+            messages.append((partition, encode(event)))
+            owners.append([page.fp for page in group])
+        if not messages:
+            return {}
+        self._crashpoint("parse.publish.before")
+        positions = await self._producer.publish(LINKS_DISCOVERED, messages)
+        self._crashpoint("parse.publish.after")
+        found: dict[bytes, tuple[tuple[int, int, int], ...]] = {}
+        for position, fps in zip(positions, owners, strict=True):
+            for fp in fps:
+                found[fp] = (*found.get(fp, ()), (position.partition, position.source, position.offset))
+        return found
+
+    def _by_partition(self, pages: Sequence[tuple[DocumentFetched, Parsed]]) -> list[tuple[int, list[PageLinks]]]:
+        groups: dict[int, list[PageLinks]] = {}
+        full: list[tuple[int, list[PageLinks]]] = []
+        sizes: dict[int, int] = {}
+        for event, parsed in pages:
+            for partition, links in self._split(parsed.links).items():
+                for start in range(0, len(links), self._settings.work.links_message_max):
+                    part = links[start : start + self._settings.work.links_message_max]
+                    if sizes.get(partition, 0) + len(part) > self._settings.work.links_message_max:
+                        full.append((partition, groups.pop(partition)))
+                        sizes[partition] = 0
+                    groups.setdefault(partition, []).append(_page_links(event, part))
+                    sizes[partition] = sizes.get(partition, 0) + len(part)
+        return full + list(groups.items())
+
+    def _split(self, links: Sequence[Link]) -> dict[int, list[Link]]:
+        split: dict[int, list[Link]] = {}
+        for link in links:
+            split.setdefault(self._partition_of(link.url), []).append(link)
+        return split
+
+    async def _accept(self, outputs: Sequence[ParseOutput], job: Job | None) -> None:
+        """Step 5: once per key; zero rows means that someone was first, and that is fine."""
+        self._crashpoint("parse.accept.before")
+        await self._store.accept_outputs(outputs, job)
+        self._crashpoint("parse.accept.after")
+
+    async def _commit(self, positions: Sequence[Position]) -> None:
+        """Step 6, last."""
+        self._crashpoint("parse.commit.before")
+        await self._consumer.commit(positions)
+        self._crashpoint("parse.commit.after")
+
+    async def _defer(self, payload: bytes, event: DocumentFetched, attempt: int, reason: str, token: bytes) -> None:
+        """What needs another attempt becomes a durable job; after the last one a person has to look."""
+        policy = self._settings.retries
+        last = attempt > policy.parse_attempts_max
+        now_us = self._clock.wall_us()
+        delay_us = int(policy.base_seconds * policy.factor ** max(0, attempt - 2) * 1e6)
+        job = Job(
+            fp=event.fp,
+            fetched_us=event.fetched_us,
+            event=payload,
+            attempt=attempt,
+            due_us=now_us + delay_us,
+            reason=reason,
+            token=token,
+            state="review" if last else "open",
+        )
+        self._crashpoint("parse.job.before")
+        await self._store.put_job(job)
+        self._crashpoint("parse.job.after")
+        if last:
+            await self._store.notify("parse_review", "", reason, event.url, now_us)
+
+
+def _page_links(event: DocumentFetched, links: Sequence[Link]) -> PageLinks:
+    return PageLinks(
+        fp=event.fp,
+        fetched_us=event.fetched_us,
+        url=event.url,
+        depth=event.depth,
+        hops=event.hops,
+        seed=event.seed,
+        links=tuple(links),
+    )
+
+
+def _output(event: DocumentFetched, parsed: Parsed, positions: tuple[tuple[int, int, int], ...]) -> ParseOutput:
+    return ParseOutput(
+        fp=event.fp,
+        fetched_us=event.fetched_us,
+        parser_version=PARSER_VERSION,
+        links=len(parsed.links),
+        positions=positions,
+        flags=parsed.flags,
+    )

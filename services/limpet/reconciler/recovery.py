@@ -1,0 +1,254 @@
+"""After a death: what the dead left half done, found from the authority and the archive alone.
+
+No worker reports its own death. In order: hosts that may still have been answering are made to wait; the segments of
+dead incarnations are cut to their last whole capture, intact records without an outcome are adopted and published, and
+the segment is sealed; leases are ended last, so that what was adopted is not fetched again. Every step may be repeated:
+a death inside recovery is recovered from by the next one.
+"""
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from limpet.bus import Producer
+from limpet.clock import Clock
+from limpet.config import Facts, Settings
+from limpet.fetch import Capture, Head
+from limpet.model.events import DOCUMENT_FETCHED, DocumentFetched, encode
+from limpet.model.lifecycle import State
+from limpet.model.outcome import Outcome
+from limpet.model.verdict import Verdict, classify, is_redirect
+from limpet.politeness import Governor, unfinished_wait_seconds
+from limpet.runtime import Mortality
+from limpet.segments import Location, SegmentInfo, SegmentStore
+from limpet.urlstore import HostRow, UrlRow, UrlStore
+from limpet.warc import (
+    CaptureGrouper,
+    CaptureSpan,
+    CaptureView,
+    Record,
+    Scanner,
+    WarcError,
+    capture_of,
+    index_of,
+    line_of,
+    parse_fields,
+    parse_record,
+    parse_segment_name,
+)
+
+READ_BYTES = 1_048_576
+RECORD_BYTES_MAX = 1_100_000_000
+
+
+class RecoveryReport(msgspec.Struct):
+    """What one recovery did."""
+
+    segments: int = 0
+    cut_bytes: int = 0
+    adopted: int = 0
+    interrupted: int = 0
+    poisoned: int = 0
+
+
+class Recovery:
+    """Recovers the shards in `stores` from the death of their last owner."""
+
+    def __init__(
+        self,
+        *,
+        stores: Mapping[int, UrlStore],
+        producers: Mapping[int, Producer],
+        segments: SegmentStore,
+        governor: Governor,
+        shard_of: Callable[[str], int],
+        clock: Clock,
+        mortality: Mortality,
+        settings: Settings,
+        facts: Facts,
+    ) -> None:
+        self._stores = stores
+        self._producers = producers
+        self._segments = segments
+        self._governor = governor
+        self._shard_of = shard_of
+        self._clock = clock
+        self._crashpoint = mortality.crashpoint
+        self._settings = settings
+        self._facts = facts
+
+    async def run(self, incarnations: frozenset[str] | None = None) -> RecoveryReport:
+        """Recover; with `incarnations`, only the segments of those dead writers are looked at."""
+        report = RecoveryReport()
+        await self._hold_hosts()
+        for info in await self._segments.infos():
+            if not info.sealed and not info.live and _written_by(info.name, incarnations):
+                await self._segment(info, report)
+        await self._end_leases(report)
+        return report
+
+    async def _hold_hosts(self) -> None:
+        """A host with an unfinished lease may still be answering: it waits two gaps, and that outlives us too."""
+        for store in self._stores.values():
+            for host in store.leased_hosts():
+                state = self._governor.host(host, store.host)
+                seconds = unfinished_wait_seconds(self._governor.gap_seconds(state), owned=state.owned)
+                until_us = self._clock.wall_us() + int(seconds * 1e6)
+                row = store.host(host) or HostRow(host=host)
+                if row.wait_us < until_us:
+                    row = msgspec.structs.replace(row, wait_us=until_us, wait_reason="unfinished request")
+                    self._crashpoint("recover.waits.before")
+                    await store.put_host(row)
+                    self._crashpoint("recover.waits.after")
+
+    async def _segment(self, info: SegmentInfo, report: RecoveryReport) -> None:
+        """Cut, adopt, seal one segment of a dead writer."""
+        scanner, grouper = Scanner(), CaptureGrouper()
+        lines: list[tuple[int, bytes]] = []
+        spans: list[CaptureSpan] = []
+        offset = 0
+        while data := await self._segments.read_raw(info.name, offset, READ_BYTES):
+            offset += len(data)
+            for member in scanner.feed(data):
+                line = line_of(member, info.name)
+                if line is not None:
+                    lines.append((member.end, line))
+                span = grouper.add(member)
+                if span is not None and self._is_orphan(span):
+                    spans.append(span)
+        self._crashpoint("recover.cut.before")
+        if not await self._segments.recover(info.name, grouper.whole_bytes):
+            return  # its writer lives after all
+        self._crashpoint("recover.cut.after")
+        for span in spans:
+            report.adopted += await self._adopt(info.name, span)
+        self._crashpoint("recover.seal.before")
+        await self._segments.seal(info.name, index_of(line for end, line in lines if end <= grouper.whole_bytes))
+        self._crashpoint("recover.seal.after")
+        report.segments += 1
+        report.cut_bytes += max(0, offset - grouper.whole_bytes)
+
+    def _is_orphan(self, span: CaptureSpan) -> bool:
+        fields = parse_fields(span.metadata.block_start)
+        store = self._store_of(span.response.header.uri)
+        if store is None or fields.get("limpet-kind") == "robots":
+            return False
+        return not store.has_outcome(_fp(fields), span.response.header.date_us)
+
+    def _store_of(self, url: str) -> UrlStore | None:
+        try:
+            return self._stores.get(self._shard_of(url))
+        except ValueError:
+            return None
+
+    async def _adopt(self, name: str, span: CaptureSpan) -> int:
+        """Insert the outcome if it is absent, then publish what was never published; 1 if adopted."""
+        try:
+            response = await self._record(name, span.response.offset, span.response.length)
+            metadata = await self._record(name, span.metadata.offset, span.metadata.length)
+            view = capture_of([response, metadata])
+        except (WarcError, ValueError):
+            return 0
+        store = self._store_of(view.url)
+        row = store.row(_fp(view.fields)) if store is not None else None
+        if store is None or row is None:
+            return 0
+        verdict = self._judge(view)
+        if verdict.state not in {State.FETCHED, State.GONE}:
+            return 0  # an attempt that settles nothing: the URL is simply due again
+        outcome = _outcome(view, row, Location(name, span.response.offset, span.response.length), verdict)
+        self._crashpoint("recover.adopt.before")
+        adopted = await store.adopt(outcome, verdict.state, verdict.reason, self._clock.wall_us())
+        self._crashpoint("recover.adopt.after")
+        if adopted and verdict.state is State.FETCHED:
+            self._crashpoint("recover.publish.before")
+            event = event_of(outcome, row, self._facts.crawl)
+            await self._producers[store.shard].publish(DOCUMENT_FETCHED, [(store.shard, encode(event))])
+            self._crashpoint("recover.publish.after")
+        return int(adopted)
+
+    async def _record(self, name: str, offset: int, length: int) -> Record:
+        return parse_record(await self._segments.read(Location(name, offset, length)), block_bytes_max=RECORD_BYTES_MAX)
+
+    def _judge(self, view: CaptureView) -> Verdict:
+        capture = Capture(
+            url=view.url,
+            head=Head(status=view.status, headers=view.headers),
+            truncated="disconnect" if view.truncated == "disconnect" else "length" if view.truncated else None,
+        )
+        return classify(capture, failures=0, now_us=self._clock.wall_us(), policy=self._settings.retries, jitter=0.0)
+
+    async def _end_leases(self, report: RecoveryReport) -> None:
+        """Interruptions are counted apart from failures; the fifth one alone is no accident."""
+        now_us = self._clock.wall_us()
+        for store in self._stores.values():
+            self._crashpoint("recover.expire.before")
+            ended = await store.expire(now_us, dead=True, poison_after=self._settings.retries.interruptions_alone_max)
+            self._crashpoint("recover.expire.after")
+            report.interrupted += len(ended)
+            for row, state in ended:
+                if state is State.REVIEW:
+                    report.poisoned += 1
+                    await store.notify("review", row.host, "suspected_poison", row.url, now_us)
+
+
+def event_of(outcome: Outcome, row: UrlRow, crawl: str) -> DocumentFetched:
+    """The fact that belongs to a fetched outcome with a record."""
+    assert outcome.location is not None
+    return DocumentFetched(
+        crawl=crawl,
+        fp=outcome.fp,
+        url=outcome.url,
+        fetched_us=outcome.fetched_us,
+        status=outcome.status,
+        location=outcome.location,
+        payload_sha256=outcome.payload_sha256,
+        depth=row.depth,
+        hops=row.hops,
+        seed=row.seed,
+    )
+
+
+def _fp(fields: Mapping[str, str]) -> bytes:
+    try:
+        return bytes.fromhex(fields.get("limpet-fp", ""))
+    except ValueError:
+        return b""
+
+
+def _written_by(name: str, incarnations: frozenset[str] | None) -> bool:
+    parsed = parse_segment_name(name)
+    return incarnations is None or (parsed is not None and parsed.incarnation in incarnations)
+
+
+def _outcome(view: CaptureView, row: UrlRow, location: Location, verdict: Verdict) -> Outcome:
+    head = Head(status=view.status, headers=view.headers)
+    return Outcome(
+        fp=row.fp,
+        fetched_us=view.date_us,
+        url=view.url,
+        status=view.status,
+        location=location,
+        wire_bytes=view.block_bytes,
+        payload_sha256=view.payload_sha256_hex,
+        payload_sha1=view.payload_sha1_b32,
+        mime=_text(head, b"content-type").partition(";")[0].strip().lower(),
+        content_encoding=_text(head, b"content-encoding"),
+        truncated=view.truncated,
+        duration_us=_int(view.fields.get("limpet-duration-us", "")),
+        remote_ip=view.ip,
+        robots_digest=view.fields.get("robots-digest", ""),
+        robots_rule=view.fields.get("robots-rule", ""),
+        gap_us=_int(view.fields.get("limpet-gap-us", "")),
+        page=verdict.page and not is_redirect(view.status),
+        etag=_text(head, b"etag"),
+        last_modified=_text(head, b"last-modified"),
+    )
+
+
+def _text(head: Head, name: bytes) -> str:
+    return (head.get(name) or b"")[:300].decode("latin-1")
+
+
+def _int(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() else 0

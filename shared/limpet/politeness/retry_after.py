@@ -1,0 +1,23 @@
+"""Retry-After in both forms (RFC 9110 §10.2.3)."""
+
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+
+RETRY_AFTER_SECONDS_MAX = 366 * 86_400
+"""Longer waits are cut to this: the host is reported as waiting either way."""
+
+
+def retry_after_us(value: bytes | None, now_us: int) -> int | None:
+    """Microseconds from now that the site asks to wait, or None when it says nothing that can be understood."""
+    if value is None:
+        return None
+    text = value.strip()
+    if text.isdigit():
+        seconds = int(text[:12]) if len(text) <= 12 else RETRY_AFTER_SECONDS_MAX
+        return min(seconds, RETRY_AFTER_SECONDS_MAX) * 1_000_000
+    try:
+        date = parsedate_to_datetime(text.decode("latin-1"))
+        until_us = int(date.replace(tzinfo=date.tzinfo or UTC).timestamp() * 1_000_000)
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None
+    return min(max(0, until_us - now_us), RETRY_AFTER_SECONDS_MAX * 1_000_000)

@@ -110,7 +110,7 @@ async def measure(port: int, args: argparse.Namespace) -> dict[str, list[float]]
         "httpx": lambda: through(plain),
     }
     results: dict[str, list[float]] = {name: [] for name in workers}
-    for name, worker in workers.items():
+    for worker in workers.values():
         await hammer(args.fetches // 10, args.in_flight, worker)
     for number in range(args.rounds):
         names = list(workers)

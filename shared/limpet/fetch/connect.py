@@ -6,7 +6,7 @@ import ssl
 import msgspec
 
 from limpet.fetch.exchange import Exchange
-from limpet.fetch.failures import connect_failure
+from limpet.fetch.failures import connect_failure, tls_failure
 from limpet.fetch.gate import Gate, bare_host
 from limpet.fetch.port import FetchRequest, NetFailure
 from limpet.fetch.resolver import Resolver
@@ -82,29 +82,29 @@ class Connector:
 
     async def _attempt(self, call: Call, address: str, until: float | None) -> Opened | NetFailure:
         exchange = Exchange(call.loop, call.request.limits, call.deadline, holds_at_head=call.holds_at_head)
-        tls = call.target.scheme == "https"
+        result: Opened | NetFailure | None = None
         try:
             async with asyncio.timeout_at(until):
-                await self._connect(call, address, exchange)
-        except (OSError, ValueError) as error:  # a timeout is an OSError; ValueError: a name that TLS cannot carry
-            exchange.close()
-            return connect_failure(error, address, tls=tls)
-        except BaseException:
-            exchange.close()
-            raise
+                result = await self._connect(call, address, exchange)
+        except OSError as error:  # a timeout is one too
+            result = connect_failure(error, address)
+        finally:
+            if not isinstance(result, Opened):
+                exchange.close()
+        return result
+
+    async def _connect(self, call: Call, address: str, exchange: Exchange) -> Opened | NetFailure:
+        """TCP, peer, TLS: in this order, so that not even a handshake reaches a peer that was not judged."""
+        await call.loop.create_connection(lambda: exchange, address, call.target.port)
         reason = self._gate.check_peer(exchange.peer_ip(), address)
         if reason is not None:
-            exchange.close()
             return NetFailure(kind="gate", detail=reason)
+        if call.target.scheme == "https":
+            try:
+                await exchange.secure(self._ssl_context, bare_host(call.target.host))
+            except (ssl.SSLError, ConnectionError, ValueError) as error:  # ValueError: a name that TLS cannot carry
+                return tls_failure(error, address)
         return Opened(exchange, address)
-
-    async def _connect(self, call: Call, address: str, exchange: Exchange) -> None:
-        target = call.target
-        if target.scheme == "https":
-            context, name = self._ssl_context, bare_host(target.host)
-            await call.loop.create_connection(lambda: exchange, address, target.port, ssl=context, server_hostname=name)
-        else:
-            await call.loop.create_connection(lambda: exchange, address, target.port)
 
 
 def connect_order(addresses: tuple[str, ...]) -> list[str]:

@@ -1,10 +1,13 @@
 """One connection that carries one request and one response, as an asyncio protocol."""
 
 import asyncio
+import ssl
 from typing import Final, cast
 
+from limpet.fetch.failures import tls_reason
 from limpet.fetch.http1 import Phase, ResponseParser
 from limpet.fetch.port import FetchLimits
+from limpet.fetch.tls import TlsStream
 
 NOISE_SECONDS_MAX: Final = 1.0
 """How long an answer that is not HTTP is counted before the connection is closed."""
@@ -13,7 +16,7 @@ _TIMER_SLACK_SECONDS: Final = 0.001  # uvloop keeps time in whole milliseconds
 
 
 class Exchange(asyncio.Protocol):
-    """Feeds a `ResponseParser` and tells its one waiter when to look.
+    """Feeds a `ResponseParser` and tells its one waiter when to look. The transport is plain TCP; TLS is done here.
 
     With `holds_at_head`, reading is paused from the moment the head is complete until `resume`, so that whoever waits
     can make the head durable before any more of the body is taken. One timer serves the idle and the wall limit; it
@@ -32,6 +35,7 @@ class Exchange(asyncio.Protocol):
         self.parser = ResponseParser(limits)
         self._loop = loop
         self._transport: asyncio.Transport | None = None  # None before and after the connection
+        self._tls: TlsStream | None = None
         self._idle_seconds_max = limits.idle_seconds_max
         self._deadline = deadline  # on loop.time()
         self._holds_at_head = holds_at_head
@@ -41,37 +45,27 @@ class Exchange(asyncio.Protocol):
         self._waiter: asyncio.Future[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Called by the loop once connected (and through the TLS handshake)."""
+        """Called by the loop once connected."""
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
         """Called by the loop with what arrived."""
         self._last = self._loop.time()
-        before = self.parser.phase
-        self.parser.feed(data)
-        phase = self.parser.phase
-        if phase is before:
-            return
-        if phase is Phase.DONE:
-            self._wake()
-        elif phase is Phase.NOISE:
-            self._deadline = min(self._deadline, self._last + NOISE_SECONDS_MAX)
-            self._rearm()
-        elif self._holds_at_head:
-            self._held = True
-            if self._transport is not None:
-                self._transport.pause_reading()
-            self._wake()
+        if self._tls is None:
+            self._take(data)
+        else:
+            self._tls.receive(data)
+            self._pump(self._tls)
 
     def eof_received(self) -> bool | None:
-        """Called by the loop at the peer's FIN, or close_notify, or an end without one."""
-        self._end(reset=False)
+        """Called by the loop at the peer's FIN."""
+        self._end(None)
         return None
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Called by the loop, last."""
         self._transport = None
-        self._end(reset=exc is not None)
+        self._end(exc)
 
     def peer_ip(self) -> str:
         """The address at the other end; empty when there is none."""
@@ -80,12 +74,22 @@ class Exchange(asyncio.Protocol):
 
     def tls_version(self) -> str:
         """For example "TLSv1.3"; empty without TLS."""
-        tls = self._transport.get_extra_info("ssl_object") if self._transport is not None else None
-        return str(tls.version()) if tls is not None else ""
+        return self._tls.version() if self._tls is not None else ""
+
+    async def secure(self, context: ssl.SSLContext, server_name: str) -> None:
+        """The TLS handshake. Raises ssl.SSLError, or ConnectionResetError when the peer leaves in the middle."""
+        if self._transport is None:
+            raise ConnectionResetError("connection closed before the TLS handshake")
+        self._tls = TlsStream(context, server_name)
+        self._waiter = self._loop.create_future()
+        self._pump(self._tls)
+        await self._waiter
 
     def send(self, data: bytes) -> None:
         """Write the request and start the limits."""
-        if self._transport is not None:
+        if self._tls is not None:
+            self._encrypt(self._tls, data)
+        elif self._transport is not None:
             self._transport.write(data)
         self._last = self._loop.time()
         self._rearm()
@@ -102,6 +106,8 @@ class Exchange(asyncio.Protocol):
             return
         self._held = False
         self._last = self._loop.time()
+        if self._tls is not None:
+            self._pump(self._tls)  # decrypted, or waiting to be
         if self._transport is not None and self.parser.phase is not Phase.DONE:
             self._transport.resume_reading()
             self._rearm()
@@ -114,15 +120,88 @@ class Exchange(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    def _end(self, *, reset: bool) -> None:
-        if self.parser.phase is not Phase.DONE:
-            self.parser.end_of_stream(reset=reset)
+    def _take(self, data: bytes) -> None:
+        """Feed the parser, and act on where that leaves it."""
+        before = self.parser.phase
+        self.parser.feed(data)
+        phase = self.parser.phase
+        if phase is before:
+            return
+        if phase is Phase.DONE:
+            self._wake()
+        elif phase is Phase.NOISE:
+            self._deadline = min(self._deadline, self._last + NOISE_SECONDS_MAX)
+            self._rearm()
+        elif self._holds_at_head:
+            self._held = True
+            if self._transport is not None:
+                self._transport.pause_reading()
             self._wake()
 
-    def _wake(self) -> None:
+    def _pump(self, tls: TlsStream) -> None:
+        """Move what TLS can give to the parser, until it is held or dry, and send what TLS has to say."""
+        try:
+            if not tls.established and tls.handshake():
+                self._wake()
+            while tls.established and not self._held and self.parser.phase is not Phase.DONE:
+                data = tls.read()
+                if data is None:
+                    break
+                if not data:
+                    self.parser.end_of_stream()
+                    self._wake()
+                else:
+                    self._take(data)
+        except ssl.SSLError as error:
+            self._flush(tls)  # the alert that says why
+            self._break_tls(tls, error)
+        else:
+            self._flush(tls)
+
+    def _encrypt(self, tls: TlsStream, data: bytes) -> None:
+        try:
+            tls.write(data)
+        except ssl.SSLError as error:  # the session ended between the handshake and now
+            self._break_tls(tls, error)
+        self._flush(tls)
+
+    def _break_tls(self, tls: TlsStream, error: ssl.SSLError) -> None:
+        if not tls.established:
+            self._wake(error)
+        elif self.parser.phase is Phase.HEAD:
+            # TLS 1.3 servers refuse a client after its handshake is through, e.g. for want of a certificate.
+            self.parser.fail("tls", tls_reason(error))
+            self._wake()
+        elif self.parser.phase is not Phase.DONE:
+            self.parser.end_of_stream(reset=True)
+            self._wake()
+
+    def _flush(self, tls: TlsStream) -> None:
+        output = tls.output()
+        if output and self._transport is not None:
+            self._transport.write(output)
+
+    def _end(self, error: Exception | None) -> None:
+        """The TCP stream ended. Held bytes are still to be read: `resume` finds the end behind them."""
+        if self._tls is not None:
+            if error is None:
+                self._tls.end()
+                self._pump(self._tls)
+            if not self._tls.established:
+                self._wake(error or ConnectionResetError("connection closed in the TLS handshake"))
+                return
+        if self.parser.phase is not Phase.DONE and not (self._held and error is None and self._tls is not None):
+            self.parser.end_of_stream(reset=error is not None)
+            self._wake()
+
+    def _wake(self, error: Exception | None = None) -> None:
         waiter, self._waiter = self._waiter, None
-        if waiter is not None and not waiter.done():
+        if waiter is None or waiter.done():
+            return
+        if error is None:
             waiter.set_result(None)
+        else:
+            waiter.set_exception(error)
 
     def _rearm(self) -> None:
         if self._timer is not None:

@@ -6,22 +6,22 @@ import ssl
 from limpet.fetch.port import NetFailure
 
 
-def connect_failure(error: OSError | ValueError, address: str, *, tls: bool) -> NetFailure:
-    """Why no connection to `address` came about, the TLS handshake included.
-
-    A reset inside the handshake is a TLS failure: servers that refuse a name or a version often just hang up.
-    """
-    if isinstance(error, ssl.SSLError):
-        return NetFailure(kind="tls", detail=tls_reason(error))
-    if isinstance(error, ValueError):  # after SSLError: a certificate error is both
-        return NetFailure(kind="tls", detail=f"host name: {error}")
+def connect_failure(error: OSError, address: str) -> NetFailure:
+    """Why no TCP connection to `address` came about, or why what followed was not in time."""
     if isinstance(error, ConnectionRefusedError):
         return NetFailure(kind="refused", detail=f"{address} refused the connection")
     if isinstance(error, TimeoutError):
         return NetFailure(kind="timeout", detail=f"{address} did not answer in time")
-    if tls and isinstance(error, ConnectionError):
-        return NetFailure(kind="tls", detail=f"{address} closed the connection in the TLS handshake")
     return NetFailure(kind="connect", detail=f"{address}: {errno.errorcode.get(error.errno or 0, str(error))}")
+
+
+def tls_failure(error: Exception, address: str) -> NetFailure:
+    """Why the TLS handshake with `address` failed. A hang-up in it counts: some servers refuse a name that way."""
+    if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError):
+        return NetFailure(kind="tls", detail=tls_reason(error))
+    if isinstance(error, ValueError):  # after SSLError: a certificate error is both
+        return NetFailure(kind="tls", detail=f"host name: {error}")
+    return NetFailure(kind="tls", detail=f"{address} closed the connection in the TLS handshake")
 
 
 def tls_reason(error: ssl.SSLError) -> str:

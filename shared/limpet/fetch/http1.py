@@ -62,14 +62,14 @@ class ResponseParser:
             self._buffer += data
             self._read_head()
         elif self.phase is Phase.NOISE and self.received_bytes > self._header_bytes_max:
-            self._fail("protocol", "not HTTP")
+            self.fail("protocol", "not HTTP")
 
     def end_of_stream(self, *, reset: bool = False) -> None:
         """The connection ended: orderly, or by `reset`."""
         if self.phase is Phase.HEAD:
             self._end_in_head(reset=reset)
         elif self.phase is Phase.NOISE:
-            self._fail("protocol", "not HTTP")
+            self.fail("protocol", "not HTTP")
         elif self.phase is Phase.BODY:
             chunked_whole = self._chunks is not None and self._chunks.last_chunk_seen
             until_close = self._chunks is None and self._end is None and not reset
@@ -78,11 +78,16 @@ class ResponseParser:
     def give_up(self, detail: str) -> None:
         """A time limit ran out: keeps a body that has begun, fails with "timeout" before that."""
         if self.phase is Phase.HEAD:
-            self._fail("timeout", detail)
+            self.fail("timeout", detail)
         elif self.phase is Phase.NOISE:
-            self._fail("protocol", "not HTTP")
+            self.fail("protocol", "not HTTP")
         elif self.phase is Phase.BODY:
             self._finish("time")
+
+    def fail(self, kind: NetFailureKind, detail: str) -> None:
+        """There is no response, whatever came so far."""
+        self.phase, self.head, self._buffer = Phase.DONE, None, bytearray()
+        self.failure = NetFailure(kind=kind, detail=detail, received_bytes=self.received_bytes)
 
     def block(self) -> bytes:
         """Status line, header and body as received, without interim responses and stray bytes."""
@@ -105,7 +110,7 @@ class ResponseParser:
             if end < 0:
                 self._scanned = len(buffer)
                 if len(buffer) >= end_max:
-                    self._fail("protocol", "header too large")
+                    self.fail("protocol", "header too large")
                 return
             self._take_head(end)
 
@@ -117,9 +122,9 @@ class ResponseParser:
     def _take_head(self, end: int) -> None:
         head = parse_head(bytes(self._buffer[:end]))
         if isinstance(head, str):
-            self._fail("protocol", head)
+            self.fail("protocol", head)
         elif head.status == 101:
-            self._fail("protocol", "the server switched protocols unasked")
+            self.fail("protocol", "the server switched protocols unasked")
         elif head.status < 200:
             self._drop_interim(end)
         else:
@@ -131,12 +136,12 @@ class ResponseParser:
         self._interim_bytes += end
         self._interim_count += 1
         if self._interim_count > INTERIM_MAX:
-            self._fail("protocol", "too many interim responses")
+            self.fail("protocol", "too many interim responses")
 
     def _begin_body(self, head: Head, end: int) -> None:
         framing = framing_of(head)
         if framing == "conflict":
-            self._fail("protocol", "conflicting Content-Length")
+            self.fail("protocol", "conflicting Content-Length")
             return
         self.head, self.body_offset, self.phase = head, end, Phase.BODY
         if framing == "chunked":
@@ -168,15 +173,11 @@ class ResponseParser:
         begins = self._buffer[4:5] in b"/ \t" and len(self._buffer) > 4
         line_whole = b"\n" in self._buffer
         if not self._buffer:
-            self._fail("reset", f"{how} without an answer")
+            self.fail("reset", f"{how} without an answer")
         elif not begins or (line_whole and STATUS_LINE.match(self._buffer) is None):
-            self._fail("protocol", "not HTTP")
+            self.fail("protocol", "not HTTP")
         else:
-            self._fail("reset", f"{how} inside the header")
-
-    def _fail(self, kind: NetFailureKind, detail: str) -> None:
-        self.phase, self.head, self._buffer = Phase.DONE, None, bytearray()
-        self.failure = NetFailure(kind=kind, detail=detail, received_bytes=self.received_bytes)
+            self.fail("reset", f"{how} inside the header")
 
     def _finish(self, truncated: Truncation | None) -> None:
         self.phase, self.truncated = Phase.DONE, truncated

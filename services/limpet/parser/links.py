@@ -6,6 +6,7 @@ Links inside comments, scripts and inert templates are none. Every reference is 
 """
 
 import re
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -20,11 +21,12 @@ from limpet.parser.labels import UTF_8
 from limpet.parser.references import Encoding, percent_encoded, refresh_url, text_of, with_encoded_query
 
 LINKS_MAX: Final = 10_000
-REFERENCE_BYTES_MAX: Final = 16_384
+REFERENCE_BYTES_MAX: Final = 8_192
 """Longest reference looked at, as written."""
-URL_BYTES_MAX: Final = 8_192
+URL_BYTES_MAX: Final = 4_096
 """Longest URL handed on: above the bound of admission, which counts what it rejects; low enough to bound a message."""
 
+_BATCH: Final = 500
 _SPACE: Final = b"\t\n\f\r "
 _HTML: Final = b"text/html"
 _XHTML: Final = b"application/xhtml+xml"
@@ -132,7 +134,7 @@ def extract(body: bytes, *, url: str, content_type: bytes | None, links_max: int
     outer = charset.encoding_from_outside(body, content_type)
     found, encoding = _collect(body, outer, xml=essence == _XHTML, references_max=4 * links_max)
     base = _base(found.base, url, encoding)
-    links, unusable, overlong = _resolve(found, base, encoding)
+    links, unusable, overlong = _resolve(found, base, encoding, links_max)
     robots = found.robots
     return Page(
         links=links[:links_max],
@@ -199,23 +201,28 @@ def _base(raw: bytes | None, url: str, encoding: Encoding) -> str:
     return url if base.startswith(_NO_BASE) else base.partition("#")[0]
 
 
-def _resolve(found: _Found, base: str, encoding: Encoding) -> tuple[list[Link], int, int]:
-    """The links in page order, how many references name no web resource, and how many are too long."""
-    named = [
-        (text, kind, nofollow)
-        for (raw, kind), nofollow in found.references.items()
-        if (text := _target(raw, kind, encoding)) is not None
-    ]
+def _resolve(found: _Found, base: str, encoding: Encoding, links_max: int) -> tuple[list[Link], int, int]:
+    """The links in page order, how many references name no web resource, and how many are too long.
+
+    Works in batches and stops after the one that passes `links_max`, so that a long base cannot be multiplied at will.
+    """
     flags: dict[tuple[str, LinkKind], bool] = {}
     unusable = overlong = 0
-    targets = canonicalize_all([text for text, _, _ in named], base)
-    for target, (_, kind, nofollow) in zip(targets, named, strict=True):
-        if target is None:
-            unusable += 1
-        elif len(target) > URL_BYTES_MAX:
-            overlong += 1
-        else:
-            flags[target, kind] = nofollow and flags.get((target, kind), True)
+    references = iter(found.references.items())
+    while len(flags) <= links_max and (batch := list(islice(references, _BATCH))):
+        named = [
+            (text, kind, nofollow)
+            for (raw, kind), nofollow in batch
+            if (text := _target(raw, kind, encoding)) is not None
+        ]
+        targets = canonicalize_all([text for text, _, _ in named], base)
+        for target, (_, kind, nofollow) in zip(targets, named, strict=True):
+            if target is None:
+                unusable += 1
+            elif len(target) > URL_BYTES_MAX:
+                overlong += 1
+            else:
+                flags[target, kind] = nofollow and flags.get((target, kind), True)
     return [Link(*key, nofollow) for key, nofollow in flags.items()], unusable, overlong
 
 

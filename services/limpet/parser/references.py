@@ -1,7 +1,6 @@
 """From the bytes of a reference to the text of a URL: the page's encoding, character references, refresh syntax."""
 
 import re
-from itertools import groupby
 from typing import Final, NamedTuple
 
 from limpet.parser.entities import unescape_attribute
@@ -12,6 +11,7 @@ _REFRESH: Final = re.compile(
     r"""(?>(?:[uU][rR][lL][\t\n\f\r ]*+=[\t\n\f\r ]*+)?)(?:"([^"]*+)|'([^']*+)|(.++))""",
     re.DOTALL,
 )
+_WIDE: Final = re.compile(r"[^\x00-\x7f]++")
 _BYTE_AS_URL: Final = tuple(chr(byte) if byte < 0x80 else f"%{byte:02X}" for byte in range(256))
 
 
@@ -50,12 +50,7 @@ def with_encoded_query(text: str, codec: str) -> str:
     if text.isascii() or codec == UTF_8 or codec in UTF_16:
         return text
     resource, mark, query = text.partition("#")[0].partition("?")
-    runs = (_encoded("".join(run), codec) if wide else "".join(run) for wide, run in groupby(query, _is_wide))
-    return f"{resource}{mark}{''.join(runs)}"
-
-
-def _is_wide(character: str) -> bool:
-    return character > "\x7f"
+    return f"{resource}{mark}{_WIDE.sub(lambda run: _encoded(run[0], codec), query)}"
 
 
 def _encoded(run: str, codec: str) -> str:

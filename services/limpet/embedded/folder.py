@@ -18,6 +18,7 @@ import msgspec
 
 from limpet.config import Facts, Settings, decode_facts
 from limpet.embedded.faults import not_writable
+from limpet.embedded.shardfiles import create_shard_files
 from limpet.model.errors import UsageError
 from limpet.model.identity import SEED_BYTES_MIN
 
@@ -67,6 +68,8 @@ class Folder:
         try:
             for directory in (folder.shards, folder.seen, *folder.segment_directories, folder.run):
                 directory.mkdir(parents=True, exist_ok=True)
+            create_shard_files(folder.shards, [folder.shard_file(shard).name for shard in range(facts.shards)])
+            sync_directory(folder.shards)
             write_durably(facts_file, msgspec.json.format(msgspec.json.encode(facts)) + b"\n")
             sync_directory(path.resolve().parent)
         except OSError as error:

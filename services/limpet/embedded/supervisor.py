@@ -23,6 +23,7 @@ from limpet.embedded.lock import wait_for_dying_workers
 from limpet.embedded.order import Run
 from limpet.embedded.processes import WORKER_COMMAND
 from limpet.embedded.quota import FileQuota
+from limpet.embedded.views import was_left_unclean
 from limpet.model.errors import CannotGoOn
 from limpet.runtime import Disk
 
@@ -150,7 +151,8 @@ class Supervisor:
 
     async def _prepare(self) -> Seeding:
         """Steps 3 and 4, while the workers load their code."""
-        await self._door.recover(frozenset(range(self._folder.facts.shards)), None)
+        if was_left_unclean(self._folder):
+            await self._door.recover(frozenset(range(self._folder.facts.shards)), None)
         if not self._run.seeds:
             return Seeding()
         report = await self._door.admit_seeds(self._run.seeds)

@@ -69,3 +69,11 @@ class ShardViews:
             raise
         self._files[shard] = file
         return file
+
+
+def was_left_unclean(folder: Folder) -> bool:
+    """Whether an owner died in the folder: a shard is not marked clean, or a segment is not sealed."""
+    with ShardViews(folder) as views:
+        if "0" in views.read(lambda reader: reader.value("meta_get", ("clean",))):
+            return True
+    return any(entry.name.endswith(".open") for place in folder.segment_directories for entry in place.iterdir())

@@ -1,0 +1,194 @@
+"""`status`, `urls`, `show` and `failures`: read-only, so they work while the crawl runs."""
+
+import argparse
+import asyncio
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from limpet.cli.owning import retry
+from limpet.cli.printing import plain, print_json, print_lines
+from limpet.cli.reading import Finder, fetches_since, rows
+from limpet.cli.seeds import Entry, check_url
+from limpet.cli.units import show_bytes, show_count, show_duration
+from limpet.clock import SystemClock
+from limpet.embedded.collect import Collected, Collector
+from limpet.embedded.folder import Folder
+from limpet.embedded.lock import lock_holder
+from limpet.embedded.views import ShardViews
+from limpet.model.errors import UsageError
+from limpet.model.lifecycle import State
+from limpet.model.outcome import Outcome
+from limpet.urlstore import UrlRow, counters
+
+DAY_US: Final = 86_400_000_000
+EXIT_FINDINGS: Final = 1
+FAILED_STATES: Final = (State.FAILED, State.REVIEW, State.GONE)
+_URL_BYTES_MAX: Final = 65_536
+
+
+def status(arguments: argparse.Namespace) -> int:
+    """Counts of the crawl."""
+    folder = Folder.open(arguments.folder)
+    clock = SystemClock()
+    with ShardViews(folder) as views:
+        collected = Collector(views, clock).collect(whole=True)
+        fetches = fetches_since(views, clock.wall_us() // DAY_US * DAY_US)
+    running = lock_holder(folder.path)
+    if arguments.json:
+        print_json(_status_json(collected, fetches, running))
+    else:
+        print_lines(_status_lines(folder, collected, fetches, running))
+    return 0
+
+
+def _status_json(collected: Collected, fetches: int, running: str | None) -> dict[str, Any]:
+    rest = collected.rest
+    return {
+        "urls": collected.states,
+        "records": collected.total(counters.RECORDS),
+        "bytes": collected.wire_bytes,
+        "today": {"fetches": fetches, "budget": None},
+        "pages": collected.pages,
+        "running": running is not None,
+        "unread": rest.unread if rest else 0,
+        "jobs": rest.jobs if rest else 0,
+        "repairs": rest.repairs if rest else 0,
+        "next_due_us": rest.queues[0].effective_us if rest and rest.queues else None,
+    }
+
+
+def _status_lines(folder: Folder, collected: Collected, fetches: int, running: str | None) -> list[str]:
+    rest = collected.rest
+    states = ", ".join(f"{count:,} {name}" for name, count in collected.states.items()) or "none"
+    lines = [
+        f"{folder.path}: crawl {folder.facts.crawl}, " + (f"running (process {running})" if running else "not running"),
+        f"  URLs     {states}",
+        f"  pages    {collected.pages:,}",
+        f"  archive  {show_count(collected.total(counters.RECORDS), 'record')}, {show_bytes(collected.wire_bytes)}",
+        f"  today    {show_count(fetches, 'request')} with an outcome (UTC day, no budget)",
+    ]
+    if rest and rest.queues:
+        seconds = (rest.queues[0].effective_us - collected.at_us) / 1e6
+        lines.append(
+            f"  next     {rest.queues[0].authority} " + (f"in {show_duration(seconds)}" if seconds > 0 else "now")
+        )
+    if rest and (rest.unread or rest.jobs or rest.repairs):
+        lines.append(f"  open     {rest.unread} unread logs, {rest.jobs} parse jobs, {rest.repairs} repairs")
+    return lines
+
+
+def urls(arguments: argparse.Namespace) -> int:
+    """URLs, one a line."""
+    folder = Folder.open(arguments.folder)
+    states = None if arguments.state is None else (State(arguments.state),)
+    with ShardViews(folder) as views:
+        if arguments.json:
+            print_json([_row_json(row) for row in rows(views, states)])
+        else:
+            print_lines(row.url for row in rows(views, states))
+    return 0
+
+
+def show(arguments: argparse.Namespace) -> int:
+    """One URL: its row, its outcomes with their records, and the robots copy that licensed each."""
+    folder = Folder.open(arguments.folder)
+    url = check_url(Entry(arguments.url, ""), _URL_BYTES_MAX).url
+    with ShardViews(folder) as views:
+        finder = Finder(folder, views)
+        row = finder.row(url)
+        view = views.view(finder.shard(url))
+        if row is None or view is None:
+            raise UsageError(
+                f"{url} is not in {folder.path}: a rule may have left it out (see the summary of the crawl)"
+            )
+        outcomes = view.outcomes(row.fp)
+        via = finder_url(views, row.via)
+    if arguments.json:
+        print_json({**_row_json(row), "via": via, "outcomes": [_outcome_json(outcome) for outcome in outcomes]})
+    else:
+        print_lines(_row_lines(row, via) + [line for outcome in outcomes for line in _outcome_lines(outcome)])
+    return 0
+
+
+def finder_url(views: ShardViews, fp: bytes) -> str:
+    """URL of a fingerprint, "" when there is none: the shard is not known, so all are asked."""
+    if not fp:
+        return ""
+    return next((row.url for _, view in views if (row := view.row(fp)) is not None), "")
+
+
+def failures(arguments: argparse.Namespace) -> int:
+    """What failed and why; with --retry all of it becomes due again."""
+    folder = Folder.open(arguments.folder)
+    if arguments.retry:
+        count = asyncio.run(retry(folder, FAILED_STATES))
+        if arguments.json:
+            print_json({"retried": count})
+        else:
+            print_lines([f"{show_count(count, 'URL')} due again: limpet crawl --into {folder.path}"])
+        return 0
+    with ShardViews(folder) as views:
+        found = list(rows(views, FAILED_STATES))
+    if arguments.json:
+        print_json([_row_json(row) for row in found])
+    else:
+        print_lines(f"{row.state.value}\t{row.reason}\t{row.url}" for row in found)
+    return EXIT_FINDINGS if found else 0
+
+
+def _row_json(row: UrlRow) -> dict[str, Any]:
+    return {
+        "url": row.url,
+        "state": row.state.value,
+        "reason": row.reason,
+        "due_us": row.due_us,
+        "depth": row.depth,
+        "hops": row.hops,
+        "kind": row.kind,
+        "seed": row.seed,
+        "failures": row.failures,
+        "interruptions": row.interruptions,
+        "latest_us": row.latest_us,
+        "admitted_us": row.admitted_us,
+        "fingerprint": row.fp.hex(),
+    }
+
+
+def _outcome_json(outcome: Outcome) -> dict[str, Any]:
+    fields: dict[str, Any] = msgspec.to_builtins(outcome)
+    fields["fp"] = outcome.fp.hex()
+    return fields
+
+
+def _row_lines(row: UrlRow, via: str) -> list[str]:
+    lines = [
+        row.url,
+        f"  state     {row.state.value}" + (f" ({row.reason})" if row.reason else ""),
+        f"  admitted  {_time(row.admitted_us)}, depth {row.depth}" + (", a seed" if row.seed else ""),
+    ]
+    if row.state is State.DUE:
+        lines.append(f"  due       {_time(row.due_us)}")
+    if row.failures or row.interruptions:
+        lines.append(f"  tried     {row.failures} failures, {row.interruptions} interruptions")
+    if via:
+        lines.append(f"  found on  {via}")
+    return lines
+
+
+def _outcome_lines(outcome: Outcome) -> list[str]:
+    answer = f"HTTP {outcome.status}" if outcome.status else f"{outcome.failure}: {outcome.detail}"
+    lines = [f"  {_time(outcome.fetched_us)}  {answer}, {show_bytes(outcome.wire_bytes)} {outcome.mime}".rstrip()]
+    if outcome.location is not None:
+        place = outcome.location
+        lines.append(f"    record   {place.segment} at {place.offset}, {place.length} bytes")
+    licence = f"{outcome.robots_digest or 'no robots.txt asked'}" + (
+        f" ({outcome.robots_rule})" if outcome.robots_rule else ""
+    )
+    lines.append(f"    licence  {licence}")
+    return [plain(line) for line in lines]
+
+
+def _time(us: int) -> str:
+    return datetime.fromtimestamp(us / 1e6, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if us else "–"  # noqa: RUF001 - none

@@ -1,0 +1,62 @@
+"""The `limpet` command: one verb, one exit code, and one line for whatever goes wrong."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Final
+
+from limpet.cli.arguments import PROGRAM, parse_arguments
+from limpet.cli.printing import plain
+from limpet.model.errors import LimpetError, UsageError
+
+EXIT_USAGE: Final = 2
+EXIT_CANNOT_GO_ON: Final = 4
+EXIT_INTERRUPTED: Final = 130
+EXIT_BROKEN_PIPE: Final = 141  # what a shell shows for a filter that was closed early
+
+MODULES: Final = {
+    "crawl": "crawl",
+    "status": "listing",
+    "urls": "listing",
+    "show": "listing",
+    "failures": "listing",
+    "add": "owning",
+    "verify": "checks",
+    "audit": "checks",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line; the exit code (see `limpet --help`)."""
+    try:
+        arguments = parse_arguments(sys.argv[1:] if argv is None else argv)
+        return _function(arguments.verb)(arguments)
+    except UsageError as error:
+        return _complain(error, EXIT_USAGE)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the exit's flush finds a reader
+        return EXIT_BROKEN_PIPE
+    except (LimpetError, OSError) as error:
+        return _complain(error, EXIT_CANNOT_GO_ON)
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+
+
+def _function(verb: str) -> Callable[[argparse.Namespace], int]:
+    """The function behind a verb; its module loads only now, so that help and errors are quick."""
+    function: Callable[[argparse.Namespace], int] = getattr(import_module(f"limpet.cli.{MODULES[verb]}"), verb)
+    return function
+
+
+def _complain(error: BaseException, code: int) -> int:
+    text = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, OSError) and error.filename is not None:
+        text = f"{error.filename}: {error.strerror}"
+    sys.stderr.write(f"{PROGRAM}: {plain(text)}\n")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

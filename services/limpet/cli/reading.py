@@ -1,0 +1,113 @@
+"""Questions about a crawl folder that several verbs ask, answered from read-only views while owners write."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import msgspec
+
+from limpet.embedded.folder import Folder
+from limpet.embedded.views import ShardViews
+from limpet.model.identity import Fingerprinter, bucket_of, identity_key, shard_of
+from limpet.model.lifecycle import State
+from limpet.model.urls import split
+from limpet.runtime.sqlitetx import Reader
+from limpet.urlstore import UrlRow
+from limpet.urlstore.sqlite import codes, reading
+
+BATCH_ROWS: Final = 1_000
+ENDED_BADLY: Final = frozenset({State.FAILED, State.GONE, State.DENIED, State.PARKED, State.REVIEW})
+
+
+class Finder:
+    """From a canonical URL to its row."""
+
+    def __init__(self, folder: Folder, views: ShardViews) -> None:
+        self._facts = folder.facts
+        self._views = views
+        self._fingerprinter = Fingerprinter(folder.facts.hash_seed)
+
+    def shard(self, url: str) -> int:
+        """Shard of a URL."""
+        return shard_of(bucket_of(split(url).host, self._facts.buckets), self._facts.shards)
+
+    def fingerprint(self, url: str) -> bytes:
+        """Fingerprint of a URL in this crawl."""
+        return self._fingerprinter.fingerprint(identity_key(url, self._facts.identity))
+
+    def row(self, url: str) -> UrlRow | None:
+        """The row that `url` is known by."""
+        view = self._views.view(self.shard(url))
+        return None if view is None else view.row(self.fingerprint(url))
+
+
+def stored_seeds(folder: Folder) -> list[str]:
+    """Every seed of the crawl, where seeds redirected to included."""
+    with ShardViews(folder) as views:
+        return seeds(views)
+
+
+def seeds(views: ShardViews) -> list[str]:
+    """Every seed of the crawl, where seeds redirected to included."""
+    return [url for found in views.read(reading.seeds) for url in found]
+
+
+def rejects_by_rule(views: ShardViews) -> Counter[str]:
+    """How many links each rule turned away."""
+    counts: Counter[str] = Counter()
+    for found in views.read(reading.rejects):
+        for reject in found:
+            counts[reject.rule] += reject.count
+    return counts
+
+
+def rows(views: ShardViews, states: Iterable[State] | None) -> Iterator[UrlRow]:
+    """Rows of the given states, of all states for None, in the order of admission in each shard.
+
+    All rows are read in batches; the rows of one state come as a whole shard's list.
+    """
+    if states is None:
+        for _, view in views:
+            for batch in view.rows_in_batches(BATCH_ROWS):
+                yield from batch
+        return
+    for state in states:
+        for found in views.read(lambda reader: reading.rows(reader, state)):  # noqa: B023 - called at once
+            yield from found
+
+
+def fetches_since(views: ShardViews, since_us: int) -> int:
+    """Outcomes fetched since a time. They lie in the order of completion, so the first is found by halving."""
+    return sum(views.read(lambda reader: _since(reader, since_us)))
+
+
+def _since(reader: Reader, since_us: int) -> int:
+    last = reader.value("outcome_last") or 0
+    low, high = 0, last  # everything up to `low` is older, everything after `high` is not
+    while low < high:
+        middle = (low + high) // 2
+        found = reader.one("outcomes_after", (middle, 1))
+        if found is not None and codes.outcome(found[1]).fetched_us < since_us:
+            low = int(found[0])
+        else:
+            high = middle
+    return int(last) - low
+
+
+class BadSeed(msgspec.Struct, frozen=True):
+    """A seed that did not end well."""
+
+    url: str
+    state: str
+    reason: str
+
+
+def bad_seeds(folder: Folder, views: ShardViews) -> list[BadSeed]:
+    """Seeds that ended in any state but `fetched` and will not be tried again by themselves."""
+    finder = Finder(folder, views)
+    found = []
+    for url in seeds(views):
+        row = finder.row(url)
+        if row is not None and row.state in ENDED_BADLY:
+            found.append(BadSeed(url, row.state.value, row.reason))
+    return found

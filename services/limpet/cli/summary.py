@@ -1,0 +1,149 @@
+"""How a run ended, as text for people, as JSON for programs, and as an exit code."""
+
+from typing import Any, Final
+
+import msgspec
+
+from limpet.cli.reading import BadSeed, bad_seeds, rejects_by_rule
+from limpet.cli.units import show_bytes, show_count, show_duration
+from limpet.embedded.folder import Folder
+from limpet.embedded.supervisor import Ending, Report
+from limpet.embedded.views import ShardViews
+from limpet.model.lifecycle import State
+from limpet.urlstore import counters
+from limpet.urlstore.sqlite import QueueState
+
+EXIT_DONE: Final = 0
+EXIT_UNFINISHED: Final = 3
+EXIT_INTERRUPTED: Final = 130
+SHOWN_MAX: Final = 10
+RULES_SHOWN_MAX: Final = 5
+_REASONS: Final = {"": "due then", "robots": "robots.txt unreachable"}
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that is worth saying at the end of a run."""
+
+    report: Report
+    waiting: tuple[QueueState, ...]
+    bad_seeds: tuple[BadSeed, ...]
+    rejects: tuple[tuple[str, int], ...]  # (rule, links), most first
+    segments: str
+
+    @property
+    def exit_code(self) -> int:
+        """0 done or stopped at a limit as asked, 3 with bad seeds or waiting URLs, 130 interrupted."""
+        if self.report.ending is Ending.INTERRUPTED:
+            return EXIT_INTERRUPTED
+        if self.report.ending is not Ending.DONE:
+            return EXIT_DONE
+        rejected = self.report.seeding.rejected
+        return EXIT_UNFINISHED if self.waiting or self.bad_seeds or rejected else EXIT_DONE
+
+
+def summarize(folder: Folder, views: ShardViews, report: Report) -> Summary:
+    """Read what a report needs beside the counters."""
+    rest = report.end.rest
+    return Summary(
+        report=report,
+        waiting=rest.queues if rest else (),
+        bad_seeds=tuple(bad_seeds(folder, views)),
+        rejects=tuple(rejects_by_rule(views).most_common()),
+        segments=str(folder.segment_directories[0]),
+    )
+
+
+def as_json(summary: Summary) -> dict[str, Any]:
+    """The summary as one JSON object."""
+    report, end = summary.report, summary.report.end
+    return {
+        "ended": report.ending.value,
+        "exit_code": summary.exit_code,
+        "pages": end.pages,
+        "pages_this_run": end.pages - report.begin.pages,
+        "bytes": end.wire_bytes,
+        "records": end.total(counters.RECORDS),
+        "urls": end.states,
+        "rejected": dict(summary.rejects),
+        "waiting": [
+            {"authority": queue.authority, "until_us": queue.effective_us, "reason": queue.reason}
+            for queue in summary.waiting
+        ],
+        "repairs": end.rest.repairs if end.rest else 0,
+        "failed_seeds": [{"url": seed.url, "state": seed.state, "reason": seed.reason} for seed in summary.bad_seeds],
+        "seeds": {
+            "new": report.seeding.new,
+            "known": report.seeding.known,
+            "rejected": [{"url": url, "rule": rule} for url, rule in report.seeding.rejected],
+        },
+        "seconds": round(report.elapsed_seconds, 3),
+        "segments": summary.segments,
+    }
+
+
+def as_text(summary: Summary, folder: Folder, limit: int | None) -> str:
+    """The summary as lines."""
+    report, end = summary.report, summary.report.end
+    pages = end.pages - report.begin.pages
+    rate = pages / report.elapsed_seconds if report.elapsed_seconds > 0 else 0.0
+    size = show_bytes(end.wire_bytes - report.begin.wire_bytes)
+    took = f"{show_duration(report.elapsed_seconds)} ({rate:.1f} pages/s)"
+    lines = [
+        _headline(report, limit),
+        f"  this run   {show_count(pages, 'page')}, {size} in {took}",
+        f"  in all     {show_count(end.pages, 'page')}, {show_bytes(end.wire_bytes)}",
+        "  URLs       " + (", ".join(f"{count:,} {name}" for name, count in end.states.items()) or "none"),
+    ]
+    if summary.rejects:
+        shown = ", ".join(f"{count:,} {rule}" for rule, count in summary.rejects[:RULES_SHOWN_MAX])
+        lines.append(f"  left out   {shown}")
+    lines.append(f"  archive    {summary.segments}")
+    lines += _bad_seed_lines(summary) + _waiting_lines(summary) + _next_lines(summary, folder)
+    return "\n".join(lines)
+
+
+def _headline(report: Report, limit: int | None) -> str:
+    match report.ending:
+        case Ending.DONE:
+            return "Done."
+        case Ending.LIMIT:
+            return f"Stopped at the limit of {show_count(limit or 0, 'page')}."
+        case Ending.TIME_LIMIT:
+            return "Stopped at the time limit."
+        case Ending.INTERRUPTED:
+            return "Interrupted; nothing is lost."
+
+
+def _bad_seed_lines(summary: Summary) -> list[str]:
+    bad = [(seed.url, f"{seed.state}: {seed.reason}" if seed.reason else seed.state) for seed in summary.bad_seeds]
+    bad += [(url, f"left out by rule {rule}") for url, rule in summary.report.seeding.rejected]
+    lines = [f"  seed       {url} ({reason})" for url, reason in bad[:SHOWN_MAX]]
+    return lines + _more(len(bad), "seed that ended badly")
+
+
+def _waiting_lines(summary: Summary) -> list[str]:
+    """What waits longer than we did, with how long and why."""
+    if summary.report.ending is not Ending.DONE:
+        return []
+    lines = []
+    for queue in summary.waiting[:SHOWN_MAX]:
+        seconds = (queue.effective_us - summary.report.end.at_us) / 1e6
+        reason = _REASONS.get(queue.reason, queue.reason)
+        lines.append(f"  waits      {queue.authority} for {show_duration(seconds)} ({reason})")
+    return lines + _more(len(summary.waiting), "server that waits")
+
+
+def _more(count: int, what: str) -> list[str]:
+    return [f"             and {count - SHOWN_MAX:,} more ({what})"] if count > SHOWN_MAX else []
+
+
+def _next_lines(summary: Summary, folder: Folder) -> list[str]:
+    """What to do next."""
+    report, end, path = summary.report, summary.report.end, folder.path
+    lines = []
+    if report.ending is not Ending.DONE or summary.waiting:
+        lines.append(f"  go on      limpet crawl --into {path}")
+    if end.state(State.FAILED) or end.state(State.REVIEW) or end.state(State.GONE):
+        lines.append(f"  failures   limpet failures {path}")
+    lines.append(f"  check      limpet verify {path} · limpet audit {path}")
+    return lines

@@ -1,0 +1,168 @@
+"""Lines of a robots.txt: where they end, what they say, and which mistakes still count.
+
+Structure (where a group begins and ends) follows RFC 9309 and Google's parser to the letter, typos included, because
+two parsers that cut groups differently license different URLs. Mistakes that only a person would understand are
+*loose*: they may add a Disallow, never an Allow, and never end a group.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+from typing import Final, NamedTuple
+
+BODY_BYTES_MAX: Final = 512_000
+"""500 KiB, the least that RFC 9309 section 2.5 lets a parser stop at."""
+
+LINE_BYTES_MAX: Final = 16_663
+"""Google's parser keeps so much of a line; a longer Disallow is read as cut there, which blocks more, not less."""
+
+_BOM: Final = b"\xef\xbb\xbf"
+_TOKEN: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-"  # RFC 9309 section 2.2.1
+_LINE_END: Final = (b"\n", b"\r")
+
+
+class Kind(enum.Enum):
+    """What a line is."""
+
+    AGENT = enum.auto()
+    ALLOW = enum.auto()
+    DISALLOW = enum.auto()
+    SITEMAP = enum.auto()
+    DELAY = enum.auto()
+    LOOSE_AGENT = enum.auto()
+    LOOSE_DISALLOW = enum.auto()
+
+
+class Record(NamedTuple):
+    """One statement of a line, its value trimmed."""
+
+    kind: Kind
+    value: bytes
+
+
+_EXACT: Final = {
+    b"user-agent": Kind.AGENT,
+    b"disallow": Kind.DISALLOW,
+    b"allow": Kind.ALLOW,
+    b"sitemap": Kind.SITEMAP,
+    b"crawl-delay": Kind.DELAY,
+}
+# Accepted by Google's parser as the beginning of a key, in this order.
+_PREFIXES: Final = (
+    ((b"user-agent", b"useragent", b"user agent"), Kind.AGENT),
+    ((b"allow",), Kind.ALLOW),
+    ((b"disallow", b"dissallow", b"dissalow", b"disalow", b"diasllow", b"disallaw"), Kind.DISALLOW),
+    ((b"sitemap", b"site-map"), Kind.SITEMAP),
+    ((b"crawl-delay", b"crawldelay", b"crawl delay"), Kind.DELAY),
+)
+_LOOSE_AGENT_KEYS: Final = frozenset(
+    (b"user_agent", b"useg-agent", b"user-agnet", b"ser-agent", b"uer-agent", b"users-agent", b"usr-agent")
+)
+
+
+def capped(body: bytes) -> bytes:
+    """The part of a body that is parsed: 500 KiB, less a line that the cap cuts in two.
+
+    Half a line must not be read ("Disallow: /zoo" cut to "Disallow: /" would forbid a whole site). Idempotent. Hand
+    over at least one byte more than BODY_BYTES_MAX when there is more, or the cut cannot be seen.
+    """
+    if len(body) <= BODY_BYTES_MAX:
+        return body
+    kept = body[:BODY_BYTES_MAX]
+    if body.startswith(_LINE_END, BODY_BYTES_MAX):
+        return kept
+    return kept[: max(kept.rfind(end) for end in _LINE_END) + 1]
+
+
+def digest(body: bytes) -> str:
+    """SHA-256, in hex, of the bytes that `parse` would read of this body."""
+    return hashlib.sha256(capped(body)).hexdigest()
+
+
+def split(body: bytes) -> list[bytes]:
+    """The lines of a body. Only CR, LF and CR LF end one (RFC 9309 section 2.2), not VT, FF, NEL or U+2028."""
+    text = capped(body)
+    while text.startswith(_BOM):
+        text = text[3:]
+    # Google's parser also skips a mark that was cut short.
+    text = text[2:] if text.startswith(_BOM[:2]) else text[1:] if text.startswith(_BOM[:1]) else text
+    return text.splitlines()
+
+
+def token(value: bytes) -> bytes:
+    """The product token that a value begins with, in lower case; empty if it begins with none."""
+    return value[: len(value) - len(value.lstrip(_TOKEN))].lower()
+
+
+def agents(value: bytes) -> tuple[bytes, list[bytes]]:
+    """Whom a User-agent line names: its product token ('*' for everyone), and members of a comma list, loosely."""
+    if value[:1] == b"*" and not value[1:2].strip():  # what follows "* " is ignored, as in Google's parser
+        return b"*", []
+    if b"," not in value:
+        return token(value), []
+    listed = [_listed(piece.strip()) for piece in value.split(b",")]
+    return token(value), [name for name in listed if name]
+
+
+def _listed(piece: bytes) -> bytes:
+    """A list member that is a token, perhaps with a version, and nothing else; else empty."""
+    name = token(piece)
+    rest = piece[len(name) :]
+    return piece if piece == b"*" else name if not rest or (rest[:1] == b"/" and len(rest.split()) == 1) else b""
+
+
+def records(line: bytes) -> list[Record]:
+    """What one line says: nothing, one statement, or one statement and a loose reading of the same words.
+
+    A line that is too long is read as cut, since a shorter Disallow forbids more; an Allow is read to its end.
+    """
+    found = _statements(line[:LINE_BYTES_MAX])
+    if len(line) > LINE_BYTES_MAX and found and found[0].kind is Kind.ALLOW:
+        return _statements(line)
+    return found
+
+
+def _statements(line: bytes) -> list[Record]:
+    text = line.partition(b"#")[0].strip()
+    key, colon, value = text.partition(b":")
+    key, value = key.strip().lower(), value.strip()
+    kind = _EXACT.get(key) if colon else None
+    return [Record(kind, value)] if kind else _unusual(text, key, value, colon)
+
+
+def _unusual(text: bytes, key: bytes, value: bytes, colon: bytes) -> list[Record]:
+    word, *rest = text.split(None, 1) or [b""]
+    word = word.lower()
+    if not colon:
+        return _without_colon(word, rest[0]) if rest else []
+    kind = _kind(key)
+    if kind is None:
+        return _loose(key, value)
+    if kind is Kind.AGENT or len(key.split(None, 1)) < 2:
+        return [Record(kind, value)]
+    # The colon was part of the value: "Sitemap https://…", "Disallow /a:b".
+    if kind is Kind.SITEMAP:
+        return [Record(kind, rest[0])]
+    return [Record(kind, value), *_loose(word, rest[0])]
+
+
+def _without_colon(word: bytes, rest: bytes) -> list[Record]:
+    """Some forget the colon: that counts in full when exactly two words are there."""
+    kind = _kind(word) if len(rest.split(None, 1)) == 1 else None
+    return [Record(kind, rest)] if kind else _loose(word, rest)
+
+
+def _kind(key: bytes) -> Kind | None:
+    return next((kind for beginnings, kind in _PREFIXES if key.startswith(beginnings)), None)
+
+
+def _loose(key: bytes, value: bytes) -> list[Record]:
+    """Mistakes outside every parser's list that still tell what the owner forbids, and to whom."""
+    if key == b"user" and value[:6].lower() == b"agent ":
+        return [Record(Kind.LOOSE_AGENT, value[6:].strip())]
+    if key in _LOOSE_AGENT_KEYS or key.startswith((b"user-agent", b"useragent")):
+        return [Record(Kind.LOOSE_AGENT, value)]
+    if key.startswith(b"disallow") or (key[:1] == b"d" and key.endswith((b"low", b"law"))):
+        return [Record(Kind.LOOSE_DISALLOW, value)]
+    return []

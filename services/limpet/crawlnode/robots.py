@@ -126,16 +126,19 @@ class RobotsDesk:
         row_wait_us = known.row.wait_us if known is not None else 0
         return max(row_wait_us, verdict.until_us) if isinstance(verdict, Wait) else row_wait_us
 
-    async def gave_up(self, authority: str, store: UrlStore) -> bool:
-        """End the URLs of an authority whose robots.txt stayed unreachable for too long. Never allows them."""
+    def gives_up(self, authority: str) -> bool:
+        """Whether robots.txt stayed unreachable for so long that its URLs are given up."""
+        return gives_up(self._known[authority].state, self._clock.wall_us()) is not None
+
+    async def wait_out(self, authority: str, store: UrlStore) -> None:
+        """End the URLs of an authority whose robots.txt stayed unreachable. Never allows them."""
         reason = gives_up(self._known[authority].state, self._clock.wall_us())
         if reason is None:
-            return False
+            return
         now_us = self._clock.wall_us()
         ended = await store.wait_out(authority, reason, now_us)
         if ended:
             await store.notify("failed", self._known[authority].row.host, reason, authority, now_us, ended)
-        return True
 
     # -- fetching ----------------------------------------------------------------------------------------------------
     async def refresh(self, authority: str, permit: Permit, store: UrlStore) -> None:

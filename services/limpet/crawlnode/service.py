@@ -166,41 +166,56 @@ class CrawlNode:
         return state
 
     async def _fill(self, entry: HostQueues, state: HostState) -> bool:
-        """Take a batch of claims for the authority that is due first, with a robots verdict in hand."""
+        """Take a batch of claims for the authority that is due first.
+
+        When its robots.txt has to be fetched, one claim comes first: after a death, its lease is what tells that this
+        host may have been answering.
+        """
         first = entry.next_authority()
         now_us = self._clock.wall_us()
         if first is None or first[1] > now_us:
             return False
-        authority = first[0]
-        store = self._stores[entry.shard]
-        if not await self._robots_ready(entry, state, authority, store):
+        authority, store = first[0], self._stores[entry.shard]
+        until_us = self._robots.waits_until(authority)
+        if until_us > now_us:
+            entry.due_us[authority] = until_us
             return False
-        gap = max(self._governor.gap_seconds(state), 0.1)
-        work = self._settings.work
-        limit = max(1, min(work.claim_urls_max, int(work.lease_seconds / (3 * gap))))
-        lease_us = now_us + int(work.lease_seconds * 1e6)
-        claims = await self._steps.claim(store, authority, limit, now_us, lease_us)
-        entry.claims.extend(claims)
+        needs_robots = self._robots.needs_fetch(authority)
+        limit = 1 if needs_robots else self._batch(state)
+        lease_us = now_us + int(self._settings.work.lease_seconds * 1e6)
+        entry.claims.extend(await self._steps.claim(store, authority, limit, now_us, lease_us))
         due_us = store.next_due(authority)
         if due_us is None:
             entry.due_us.pop(authority, None)
         else:
             entry.due_us[authority] = due_us
-        return bool(claims) or due_us is not None
+        if entry.claims and needs_robots:
+            return await self._get_robots(entry, state, authority, store)
+        return bool(entry.claims) or due_us is not None
 
-    async def _robots_ready(self, entry: HostQueues, state: HostState, authority: str, store: UrlStore) -> bool:
-        """Whether the authority's robots copy can license now; fetches it if need be, under the host's permit."""
-        if self._robots.needs_fetch(authority):
-            permit = self._governor.permit(state)
-            if permit is None:
-                return False
-            await self._robots.refresh(authority, permit, store)
-            if await self._robots.gave_up(authority, store):
-                entry.due_us.pop(authority, None)
+    def _batch(self, state: HostState) -> int:
+        """URLs to claim at once: what can be sent within a third of the lease."""
+        work = self._settings.work
+        gap_seconds = max(self._governor.gap_seconds(state), 0.1)
+        return max(1, min(work.claim_urls_max, int(work.lease_seconds / (3 * gap_seconds))))
+
+    async def _get_robots(self, entry: HostQueues, state: HostState, authority: str, store: UrlStore) -> bool:
+        """Fetch robots.txt under the host's permit; whether the claims can go on now."""
+        permit = self._governor.permit(state)
+        if permit is None or self._held():
+            if permit is not None:
+                self._governor.end(permit, 0, sent=False)
+            return await self._return_claims(entry, store, 0)
+        await self._robots.refresh(authority, permit, store)
+        if self._robots.gives_up(authority):
+            await self._return_claims(entry, store, 0)
+            await self._robots.wait_out(authority, store)
+            entry.due_us.pop(authority, None)
+            return False
         until_us = self._robots.waits_until(authority)
         if until_us > self._clock.wall_us():
-            if authority in entry.due_us:
-                entry.due_us[authority] = max(entry.due_us[authority], until_us)
+            await self._return_claims(entry, store, until_us)
+            entry.due_us[authority] = until_us
             return False
         return self._governor.ready_in(state) <= 0
 

@@ -251,11 +251,9 @@ async def _together(services: Sequence[Awaitable[None]], watchers: Sequence[Awai
                 task.result()
             running -= done
     finally:
-        left = [task for task in running | watching if not task.done()]
-        for task in left:
+        for task in running | watching:
             task.cancel()
-        if left:
-            await asyncio.wait(left)
+        await asyncio.gather(*running, *watching, return_exceptions=True)
 
 
 async def _as_coroutine(work: Awaitable[None]) -> None:

@@ -83,11 +83,14 @@ def digest(body: bytes) -> str:
 def split(body: bytes) -> list[bytes]:
     """The lines of a body. Only CR, LF and CR LF end one (RFC 9309 section 2.2), not VT, FF, NEL or U+2028."""
     text = capped(body)
-    while text.startswith(_BOM):
-        text = text[3:]
-    # Google's parser also skips a mark that was cut short.
-    text = text[2:] if text.startswith(_BOM[:2]) else text[1:] if text.startswith(_BOM[:1]) else text
-    return text.splitlines()
+    start = 0
+    while text.startswith(_BOM, start):  # some editors write one mark before another
+        start += len(_BOM)
+    for cut in (_BOM[:2], _BOM[:1]):  # Google's parser also skips a mark that was cut short
+        if text.startswith(cut, start):
+            start += len(cut)
+            break
+    return text[start:].splitlines()
 
 
 def token(value: bytes) -> bytes:
@@ -125,6 +128,8 @@ def records(line: bytes) -> list[Record]:
 
 def _statements(line: bytes) -> list[Record]:
     text = line.partition(b"#")[0].strip()
+    if not text:
+        return []
     key, colon, value = text.partition(b":")
     key, value = key.strip().lower(), value.strip()
     kind = _EXACT.get(key) if colon else None
@@ -132,7 +137,7 @@ def _statements(line: bytes) -> list[Record]:
 
 
 def _unusual(text: bytes, key: bytes, value: bytes, colon: bytes) -> list[Record]:
-    word, *rest = text.split(None, 1) or [b""]
+    word, *rest = text.split(None, 1)
     word = word.lower()
     if not colon:
         return _without_colon(word, rest[0]) if rest else []

@@ -186,9 +186,16 @@ def test_absurd_retry_after_is_cut_to_size(asked_us: int, waited_us: int) -> Non
 def test_a_usable_answer_clears_all_failures() -> None:
     """One good answer starts from nothing again."""
     state, now_us = _after(HttpAnswer(503), NetworkFailure("tls"), HttpAnswer(404))
-    assert state == RobotsState(
-        copy=copy_of(_settle(HttpAnswer(404)), now_us), last_attempt_us=now_us, reason="http_404"
-    )
+    copy = copy_of(_settle(HttpAnswer(404)), now_us)
+    assert state == RobotsState(copy=copy, digest=copy.digest, last_attempt_us=now_us, reason="http_404")
+
+
+def test_the_digest_outlives_the_copy() -> None:
+    """Rules that changed while the site was down are seen to have changed, so denied URLs can be re-armed."""
+    state, _ = _after(HttpAnswer(200, body=OPEN))
+    for day in range(1, 4):
+        state = advance(state, _settle(HttpAnswer(500)), T0 + day * DAY, 0.0)
+    assert (state.copy, state.digest) == (None, digest(OPEN))
 
 
 def test_faults_of_ours_do_not_push_a_site_back() -> None:

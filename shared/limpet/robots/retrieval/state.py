@@ -46,6 +46,8 @@ class RobotsState(msgspec.Struct, frozen=True):
 
     copy: RobotsCopy | None = None
     """The copy that may license URLs, until it expires."""
+    digest: str = ""
+    """The digest of the last usable copy, kept when the copy itself is dropped: a change across an outage shows."""
     first_failure_us: int | None = None
     last_attempt_us: int = 0
     failures: int = 0
@@ -72,12 +74,14 @@ def advance(
     5 minutes and changes nothing else.
     """
     if settled.status != "unreachable":
-        return RobotsState(copy=copy_of(settled, now_us), last_attempt_us=now_us, reason=settled.reason)
+        copy = copy_of(settled, now_us)
+        return RobotsState(copy=copy, digest=copy.digest, last_attempt_us=now_us, reason=settled.reason)
     ours = settled.failing is None
     failures = state.failures + (not ours)
     wait_us = max(_backoff_us(0 if ours else failures - 1, jitter, policy), settled.retry_after_us)
     return RobotsState(
         copy=usable_copy(state, now_us),
+        digest=state.digest,
         first_failure_us=now_us if state.first_failure_us is None and not ours else state.first_failure_us,
         last_attempt_us=now_us,
         failures=failures,

@@ -5,10 +5,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, TextIO
 
-from limpet.cli.units import show_bytes, show_duration
+from limpet.cli.units import show_bytes, show_count, show_duration
 from limpet.clock import Clock
 from limpet.embedded.collect import Collected
 from limpet.model.lifecycle import State
+from limpet.urlstore.sqlite import QueueState
 
 PLAIN_SECONDS: Final = 5.0
 RATE_SECONDS: Final = 10.0
@@ -37,6 +38,7 @@ class Display:
         self._live = stream.isatty()
         self._columns = columns or (lambda: shutil.get_terminal_size().columns)
         self._pages: deque[tuple[float, int]] = deque()
+        self._waiting: tuple[QueueState, ...] = ()
         self._drawn = False
         self._last_text = ""
         self._last_at = float("-inf")
@@ -45,6 +47,8 @@ class Display:
         """See `Watch.progress`."""
         at = self._clock.monotonic()
         self._pages.append((at, collected.pages))
+        if collected.rest is not None:
+            self._waiting = collected.rest.queues
         while at - self._pages[0][0] > RATE_SECONDS:
             self._pages.popleft()
         if self._live:
@@ -73,9 +77,17 @@ class Display:
     def _line(self, collected: Collected) -> str:
         """`fetched 120 · queued 34 · waiting 2 hosts, next in 12 s · failed 1 · 4.2 pages/s · 3.4 MB`."""
         queued = collected.state(State.DUE) + collected.state(State.LEASED)
-        parts = [f"fetched {collected.pages:,}", f"queued {queued:,}", *_waiting(collected)]
+        parts = [f"fetched {collected.pages:,}", f"queued {queued:,}", self._waits(collected.at_us)]
         parts += [f"failed {collected.state(State.FAILED):,}", f"{self._rate():.1f} pages/s"]
         return " · ".join([*parts, show_bytes(collected.wire_bytes)])
+
+    def _waits(self, now_us: int) -> str:
+        """Hosts that may not be asked yet, as far as the last whole look knows."""
+        waits = {queue.host: queue.effective_us for queue in self._waiting if queue.effective_us > now_us}
+        if not waits:
+            return "waiting 0"
+        seconds = (min(waits.values()) - now_us) / 1e6
+        return f"waiting {show_count(len(waits), 'host')}, next in {show_duration(seconds)}"
 
     def _rate(self) -> float:
         (begin, first), (end, last) = self._pages[0], self._pages[-1]
@@ -84,14 +96,3 @@ class Display:
     def _write(self, text: str) -> None:
         self._stream.write(text)
         self._stream.flush()
-
-
-def _waiting(collected: Collected) -> list[str]:
-    """Hosts that may not be asked yet; only known when the counters were quiet enough to look."""
-    if collected.rest is None:
-        return ["waiting ?"]
-    waits = [queue.effective_us for queue in collected.rest.queues if queue.effective_us > collected.at_us]
-    if not waits:
-        return ["waiting 0"]
-    seconds = (min(waits) - collected.at_us) / 1e6
-    return [f"waiting {len(waits):,} host{'s' if len(waits) > 1 else ''}, next in {show_duration(seconds)}"]

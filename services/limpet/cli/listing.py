@@ -98,13 +98,12 @@ def show(arguments: argparse.Namespace) -> int:
     with ShardViews(folder) as views:
         finder = Finder(folder, views)
         row = finder.row(url)
-        view = views.view(finder.shard(url))
-        if row is None or view is None:
+        if row is None:
             raise UsageError(
                 f"{url} is not in {folder.path}: a rule may have left it out (see the summary of the crawl)"
             )
-        outcomes = view.outcomes(row.fp)
-        via = finder_url(views, row.via)
+        outcomes = views.view(finder.shard(url)).outcomes(row.fp)
+        via = _url_of(views, row.via)
     if arguments.json:
         print_json({**_row_json(row), "via": via, "outcomes": [_outcome_json(outcome) for outcome in outcomes]})
     else:
@@ -112,7 +111,7 @@ def show(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def finder_url(views: ShardViews, fp: bytes) -> str:
+def _url_of(views: ShardViews, fp: bytes) -> str:
     """URL of a fingerprint, "" when there is none: the shard is not known, so all are asked."""
     if not fp:
         return ""

@@ -37,8 +37,7 @@ class Finder:
 
     def row(self, url: str) -> UrlRow | None:
         """The row that `url` is known by."""
-        view = self._views.view(self.shard(url))
-        return None if view is None else view.row(self.fingerprint(url))
+        return self._views.view(self.shard(url)).row(self.fingerprint(url))
 
 
 def stored_seeds(folder: Folder) -> list[str]:

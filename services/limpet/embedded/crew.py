@@ -53,6 +53,8 @@ class Crew:
         self._fail = fail
         self._command = command
         self._stopping = False
+        self._failed = False
+        self._told: set[int] = set()  # slots whose end was told of
         self._workers: dict[int, WorkerProcess] = {}
         self._keepers: list[asyncio.Task[None]] = []
         self._deaths: dict[int, list[float]] = {slot: [] for slot in range(run.workers)}
@@ -110,7 +112,8 @@ class Crew:
     async def _reap(self) -> None:
         for worker in list(self._workers.values()):
             code = await worker.wait()
-            if code > 0:
+            if code > 0 and not self._failed and worker.slot not in self._told:
+                self._told.add(worker.slot)
                 self._note(f"worker {worker.slot} ended with exit code {code}: {worker.word.error or 'see its log'}")
 
     async def _start(self, slot: int) -> None:
@@ -133,6 +136,7 @@ class Crew:
         try:
             await work
         except Exception as error:  # noqa: BLE001 - handed on whole
+            self._failed = True
             self._fail(error)
 
     async def _keep(self, slot: int) -> None:

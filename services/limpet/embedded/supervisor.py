@@ -7,6 +7,7 @@ the next run begins with (1) again and loses nothing.
 """
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final, Protocol
@@ -25,11 +26,14 @@ from limpet.embedded.processes import WORKER_COMMAND
 from limpet.embedded.quota import FileQuota
 from limpet.embedded.views import was_left_unclean
 from limpet.model.errors import CannotGoOn
+from limpet.obs import log_event
 from limpet.runtime import Disk
 
 COLLECT_SECONDS: Final = 0.5
+WHOLE_SECONDS: Final = 5.0  # between looks at what waits while the crawl is busy: for the display only
 SPACE_SECONDS: Final = 5.0
 SETTLE_SECONDS_MAX: Final = 15.0
+_LOG: Final = logging.getLogger("limpet.supervisor")
 
 
 class Ending(StrEnum):
@@ -137,12 +141,15 @@ class Supervisor:
             self._check_space()
             await self._crew.start()
             seeding = await self._prepare()
+            log_event(_LOG, logging.INFO, "prepared", new=seeding.new, known=seeding.known)
             begin = self._collector.collect()
             self._lay_out_quota(begin)
             try:
                 ending = await self._work(begin, begun)
+                log_event(_LOG, logging.INFO, "draining", ending=ending.value)
             finally:
                 await self._crew.drain(self._settings.work.drain_seconds_max)
+            log_event(_LOG, logging.INFO, "drained")
             end = self._collector.collect(whole=True)
         finally:
             await self._crew.kill()
@@ -152,6 +159,7 @@ class Supervisor:
     async def _prepare(self) -> Seeding:
         """Steps 3 and 4, while the workers load their code."""
         if was_left_unclean(self._folder):
+            self._watch.note("the last run did not end well: recovering what it left")
             await self._door.recover(frozenset(range(self._folder.facts.shards)), None)
         if not self._run.seeds:
             return Seeding()
@@ -171,14 +179,15 @@ class Supervisor:
 
     async def _look(self, before: Collected, begun: float) -> None:
         """Collect until the run is over."""
-        space_at = 0.0
+        space_at = whole_at = 0.0
         while not self._over.done():
             await self._clock.sleep(COLLECT_SECONDS)
-            now = self._collector.collect()
+            at = self._clock.monotonic()
+            now = self._collector.collect(whole=at >= whole_at)
+            whole_at = at + WHOLE_SECONDS if at >= whole_at else whole_at
             self._watch.progress(now)
             if now.completions > before.completions:
                 self._crew.progressed()
-            at = self._clock.monotonic()
             if at >= space_at:
                 self._check_space()
                 space_at = at + SPACE_SECONDS

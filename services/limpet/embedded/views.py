@@ -1,4 +1,4 @@
-"""All shards of a crawl seen from outside: opened as they appear, read while their owners write."""
+"""All shards of a crawl seen from outside, read while their owners write."""
 
 from collections.abc import Callable, Iterator
 from types import TracebackType
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class ShardViews:
-    """Read-only files of the shards that exist. Takes no lock and disturbs no owner."""
+    """Read-only files of all shards, opened when first asked for. Takes no lock and disturbs no owner."""
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
@@ -30,23 +30,18 @@ class ShardViews:
         self.close()
 
     def __iter__(self) -> Iterator[tuple[int, ShardView]]:
-        """(shard, view) of every shard that has a file. Raises `CannotGoOn` for a damaged one."""
+        """(shard, view) of every shard. Raises `CannotGoOn` for a missing or damaged one."""
         for shard in range(self._folder.facts.shards):
-            file = self._file(shard)
-            if file is not None:
-                yield shard, ShardView(file)
+            yield shard, self.view(shard)
 
-    def view(self, shard: int) -> ShardView | None:
-        """One shard, None when it has no file yet."""
-        file = self._file(shard)
-        return None if file is None else ShardView(file)
+    def view(self, shard: int) -> ShardView:
+        """One shard. Raises `CannotGoOn`."""
+        return ShardView(self._file(shard))
 
     def read(self, op: Callable[[Reader], T]) -> Iterator[T]:
         """`op` over each shard in turn."""
         for shard in range(self._folder.facts.shards):
-            file = self._file(shard)
-            if file is not None:
-                yield file.read(op)
+            yield self._file(shard).read(op)
 
     def close(self) -> None:
         """Let go of all files."""
@@ -54,20 +49,17 @@ class ShardViews:
             file.close()
         self._files.clear()
 
-    def _file(self, shard: int) -> ReadOnlyFile | None:
+    def _file(self, shard: int) -> ReadOnlyFile:
         file = self._files.get(shard)
         if file is not None:
             return file
         path = self._folder.shard_file(shard)
-        if not path.exists():
-            return None
+        if not path.exists():  # every shard was made with the folder: an empty one in its place would lose its URLs
+            raise CannotGoOn(f"{path} is missing: restore it from a copy of the crawl")
         try:
-            file = open_read_only(path, shard_schema())
-        except CannotGoOn:
-            if path.stat().st_size < 8192:  # its owner is about to write the schema
-                return None
-            raise
-        self._files[shard] = file
+            file = self._files[shard] = open_read_only(path, shard_schema())
+        except CannotGoOn as error:
+            raise CannotGoOn(f"{error}; restore it from a copy of the crawl") from error
         return file
 
 

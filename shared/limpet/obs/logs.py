@@ -36,6 +36,7 @@ def configure_logging(level: int, path: Path | None = None) -> None:
     handler.setFormatter(LineFormatter())
     logging.basicConfig(level=level, handlers=[handler], force=True)
     logging.captureWarnings(capture=True)
+    logging.raiseExceptions = False  # a log that cannot be written (full disk) must not fill the terminal instead
     for noisy in ("httpx", "httpcore", "asyncio"):
         logging.getLogger(noisy).setLevel(max(level, logging.WARNING))
 

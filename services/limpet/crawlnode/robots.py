@@ -4,6 +4,7 @@ Key = scheme, host and port. The file is fetched when a URL of that authority is
 and its verdict is durable before anything is licensed from it.
 """
 
+import logging
 from collections import OrderedDict
 from collections.abc import Callable
 
@@ -18,6 +19,7 @@ from limpet.fetch import Capture, FetchRequest, Head, redirect_target
 from limpet.model.errors import CannotGoOn, LimpetError
 from limpet.model.outcome import Outcome
 from limpet.model.urls import InvalidUrl, canonicalize, split
+from limpet.obs import log_event
 from limpet.politeness import Governor, HostState, Permit, retry_after_us
 from limpet.robots import (
     Fetch,
@@ -41,6 +43,8 @@ from limpet.warc import CaptureMeta
 ROBOTS_BODY_BYTES_MAX = 1_000_000
 KEPT_AUTHORITIES_MAX = 20_000
 KEPT_BODY_BYTES_MAX = 33_554_432
+
+_LOG = logging.getLogger("limpet.robots")
 
 DecodeRobots = Callable[[Capture], "bytes | None"]
 """The content-decoded body of a robots.txt answer, bounded; None when a piece of it is missing."""
@@ -68,7 +72,7 @@ class RobotsDesk:
         archivist: Archivist,
         governor: Governor,
         decode: DecodeRobots,
-        shares_worker: Callable[[str], bool],
+        store_of: Callable[[str], UrlStore | None],
         clock: DurableClock,
         random: Random,
         facts: Facts,
@@ -79,7 +83,7 @@ class RobotsDesk:
         self._archivist = archivist
         self._governor = governor
         self._decode = decode
-        self._shares_worker = shares_worker
+        self._store_of = store_of
         self._clock = clock
         self._random = random
         self._agent = facts.agent
@@ -161,35 +165,37 @@ class RobotsDesk:
         await self._steps.put_robots(store, row)
         self._keep(_Known(row, state))
         self._obey_delay(state, host)
-        if before.row.robots_digest != row.robots_digest and before.row.robots_digest and row.robots_digest:
+        if before.state.digest and state.digest != before.state.digest:
             await store.rearm_denied(authority, now_us)
+        if settled.access_denied:
+            log_event(_LOG, logging.INFO, "robots.txt is forbidden, which allows", reason=settled.reason)
 
     async def _settle(self, authority: str, permit: Permit, store: UrlStore) -> Settled:
-        """Hop by hop. A hop to another host spends that host's permit; one that we cannot have ends the matter."""
-        url, hops = authority + "/robots.txt", 0
-        holder: Permit | None = permit
+        """Hop by hop, each under the permit of the host it goes to."""
+        url, hops, holder = authority + "/robots.txt", 0, permit
         while True:
-            if holder is None:
-                step = next_step(hops, NetworkFailure("gate"))
-            else:
-                answer = await self._ask(url, holder, store)
-                step = next_step(hops, answer)
+            step = next_step(hops, await self._ask(url, holder, store))
             if isinstance(step, Settled):
                 return step
             hops += 1
-            url, holder = await self._hop(url, step)
+            target = _redirected(step, url)
+            if target is None:
+                return _settled(next_step(hops, NetworkFailure("gate")))
+            there = self._store_of(split(target).host)
+            if there is None:
+                # Its politeness is kept by another process: not ours to spend. Nobody's fault, and never allowed.
+                ours = _settled(next_step(hops, NetworkFailure("proxy")))
+                return msgspec.structs.replace(ours, reason="redirect_to_host_of_another_worker")
+            url, store, holder = target, there, await self._permit(target, there)
 
-    async def _hop(self, url: str, step: Follow) -> tuple[str, Permit | None]:
-        target = _redirected(step, url)
-        if target is None:
-            return url, None
-        host = split(target).host
-        if not self._shares_worker(host):
-            return target, None  # its politeness is kept by another process: not ours to spend
-        state = self._governor.host(host)
+    async def _permit(self, url: str, store: UrlStore) -> Permit:
+        """A hop to another host spends that host's permit, after its gap and its waits."""
+        parts = split(url)
+        state = self._governor.host(parts.host, store.host)
+        self.load(parts.authority, state, store)
         while (permit := self._governor.permit(state)) is None:
             await self._clock.sleep(max(0.01, min(60.0, self._governor.ready_in(state))))
-        return target, permit
+        return permit
 
     async def _ask(self, url: str, permit: Permit, store: UrlStore) -> RobotsAnswer:
         request = FetchRequest(url=url, headers=self._exchange.headers, limits=self._limits, owned=permit.state.owned)
@@ -241,6 +247,11 @@ class RobotsDesk:
         ):
             _, dropped = self._known.popitem(last=False)
             self._body_bytes -= dropped.body_bytes
+
+
+def _settled(step: Follow | Settled) -> Settled:
+    assert isinstance(step, Settled)
+    return step
 
 
 def _redirected(step: Follow, url: str) -> str | None:

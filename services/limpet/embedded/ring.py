@@ -148,7 +148,7 @@ class Ring:
             archivist=archivist,
             governor=governor,
             decode=decode_robots,
-            shares_worker=lambda host: self._shard_of_host(host) in self._share,
+            store_of=lambda host: self._stores().get(self._shard_of_host(host)),
             clock=clock,
             random=random,
             facts=facts,
@@ -298,24 +298,37 @@ async def admit_seeds(folder: Folder, settings: Settings, ports: Ports, urls: Se
     clock = DurableClock(ports.clock)
     commits = ports.make_runner("commits")
     shards = Shards(folder, settings, ports, clock, commits)
-    new = known = 0
-    rejected: list[tuple[str, str]] = []
+    by_shard: dict[int, list[str]] = {}
+    for url in urls:
+        by_shard.setdefault(shard_of_host(split(url).host, folder.facts), []).append(url)
     try:
         await shards.open(range(folder.facts.shards))
-        for url in urls:
-            shard = shards.owned[shard_of_host(split(url).host, folder.facts)]
-            candidate = desk_of(folder.facts, settings, shard).seed(url, clock.wall_us())
-            if isinstance(candidate, Rule):
-                rejected.append((url, candidate.value))
-                continue
-            await shard.store.add_seed(url)
-            result = (await shard.store.admit([candidate], clock.wall_us()))[0]
-            new += result is AdmitResult.NEW
-            known += result is not AdmitResult.NEW
+        work = [
+            _admit_seeds(shards.owned[number], folder.facts, settings, clock, found)
+            for number, found in by_shard.items()
+        ]
+        reports = await asyncio.gather(*work)
     finally:
         await shards.close()
         commits.close()
-    return SeedReport(new, known, tuple(rejected))
+    rejected = tuple(pair for report in reports for pair in report.rejected)
+    return SeedReport(sum(report.new for report in reports), sum(report.known for report in reports), rejected)
+
+
+async def _admit_seeds(
+    shard: Shard, facts: Facts, settings: Settings, clock: DurableClock, urls: Sequence[str]
+) -> SeedReport:
+    """Seeds of one shard: the scope first, then the rows, in one commit."""
+    desk = desk_of(facts, settings, shard)
+    judged = {url: desk.seed(url, clock.wall_us()) for url in urls}
+    candidates = [candidate for candidate in judged.values() if not isinstance(candidate, Rule)]
+    rejected = tuple((url, rule.value) for url, rule in judged.items() if isinstance(rule, Rule))
+    scope = [asyncio.ensure_future(shard.store.add_seed(candidate.url)) for candidate in candidates]
+    rows = asyncio.ensure_future(shard.store.admit(candidates, clock.wall_us()))
+    await asyncio.gather(*scope, rows)
+    results = rows.result()
+    new = sum(result is AdmitResult.NEW for result in results)
+    return SeedReport(new, len(results) - new, rejected)
 
 
 def shard_of_host(host: str, facts: Facts) -> int:

@@ -7,16 +7,17 @@ it back would only wear the machine and the sites: the run ends with the reason.
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
+from typing import Any, Final, Protocol
 
 from limpet.clock import Clock
 from limpet.config import Settings
 from limpet.embedded.door import Door
 from limpet.embedded.faults import one_line
 from limpet.embedded.folder import Folder
-from limpet.embedded.order import Run, WorkerOrder, share_of
-from limpet.embedded.processes import WORKER_COMMAND, WorkerProcess
+from limpet.embedded.order import Run, WorkerOrder, WorkerWord, share_of
+from limpet.embedded.processes import WorkerProcess
 from limpet.model.errors import CannotGoOn, LimpetError
 from limpet.obs import log_event
 
@@ -25,6 +26,43 @@ DEATHS_WINDOW_SECONDS: Final = 60.0
 BACKOFF_SECONDS: Final = 0.2
 BACKOFF_SECONDS_MAX: Final = 10.0
 _LOG = logging.getLogger("limpet.supervisor")
+
+
+class Worker(Protocol):
+    """A started worker; see `limpet.embedded.processes.WorkerProcess`."""
+
+    slot: int
+    word: WorkerWord
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        ...
+
+    @property
+    def alive(self) -> bool:
+        """Whether it has not been seen to end."""
+        ...
+
+    def give(self, order: WorkerOrder) -> None:
+        """Send the order."""
+        ...
+
+    async def wait(self) -> int:
+        """Its exit code, negative for a signal, once it ended."""
+        ...
+
+    def terminate(self) -> None:
+        """Ask it to finish what is in flight and end."""
+        ...
+
+    def kill(self) -> None:
+        """End it now."""
+        ...
+
+
+StartWorker = Callable[[int, Path], Awaitable[Worker]]
+"""slot, log file -> a worker that waits for its order."""
 
 
 class Crew:
@@ -41,7 +79,7 @@ class Crew:
         settle: Callable[[int], None],
         note: Callable[[str], None],
         fail: Callable[[BaseException], None],
-        command: Sequence[str] = WORKER_COMMAND,
+        start_worker: StartWorker = WorkerProcess.start,
     ) -> None:
         self._folder = folder
         self._settings = settings
@@ -51,11 +89,11 @@ class Crew:
         self._settle = settle
         self._note = note
         self._fail = fail
-        self._command = command
+        self._start_worker = start_worker
         self._stopping = False
         self._failed = False
         self._told: set[int] = set()  # slots whose end was told of
-        self._workers: dict[int, WorkerProcess] = {}
+        self._workers: dict[int, Worker] = {}
         self._keepers: list[asyncio.Task[None]] = []
         self._deaths: dict[int, list[float]] = {slot: [] for slot in range(run.workers)}
 
@@ -117,8 +155,7 @@ class Crew:
                 self._note(f"worker {worker.slot} ended with exit code {code}: {worker.word.error or 'see its log'}")
 
     async def _start(self, slot: int) -> None:
-        log = self._folder.worker_log(slot)
-        self._workers[slot] = await WorkerProcess.start(slot, log, self._command)
+        self._workers[slot] = await self._start_worker(slot, self._folder.worker_log(slot))
 
     def _give(self, slot: int) -> None:
         order = WorkerOrder(
@@ -156,7 +193,7 @@ class Crew:
             await self._start(slot)
             self._give(slot)
 
-    async def _bury(self, worker: WorkerProcess, code: int) -> None:
+    async def _bury(self, worker: Worker, code: int) -> None:
         """Recover what the dead worker held, as often as that takes, within the bound on deaths."""
         reason = worker.word.error or (f"killed by signal {-code}" if code < 0 else f"exit code {code}")
         while True:
@@ -185,6 +222,6 @@ class Crew:
             )
         return float(min(BACKOFF_SECONDS * 2 ** (len(deaths) - 1), BACKOFF_SECONDS_MAX))
 
-    def _disk_line(self, worker: WorkerProcess) -> str:
+    def _disk_line(self, worker: Worker) -> str:
         fix = {"full": "free some space", "read-only": "make it writable"}.get(worker.word.disk, "mend it")
         return f"the disk below {self._folder.path} is {worker.word.disk} ({worker.word.error}): {fix}, then run again"

@@ -8,7 +8,6 @@ the next run begins with (1) again and loses nothing.
 
 import asyncio
 import logging
-from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final, Protocol
 
@@ -17,12 +16,12 @@ import msgspec
 from limpet.clock import Clock
 from limpet.config import Settings
 from limpet.embedded.collect import Collected, finished, quiet, settled
-from limpet.embedded.crew import Crew
+from limpet.embedded.crew import Crew, StartWorker
 from limpet.embedded.door import Door
 from limpet.embedded.folder import Folder
 from limpet.embedded.lock import wait_for_dying_workers
 from limpet.embedded.order import Run
-from limpet.embedded.processes import WORKER_COMMAND
+from limpet.embedded.processes import WorkerProcess
 from limpet.embedded.quota import FileQuota
 from limpet.embedded.views import was_left_unclean
 from limpet.model.errors import CannotGoOn
@@ -97,7 +96,7 @@ class Supervisor:
         door: Door,
         collector: Collects,
         watch: Watch,
-        command: Sequence[str] = WORKER_COMMAND,
+        start_worker: StartWorker = WorkerProcess.start,
     ) -> None:
         self._folder = folder
         self._settings = settings
@@ -120,7 +119,7 @@ class Supervisor:
             settle=self._settle,
             note=watch.note,
             fail=self._fail,
-            command=command,
+            start_worker=start_worker,
         )
 
     @property

@@ -27,7 +27,7 @@ $(VENV)/.test: pyproject.toml $(BIN)/limpet
 
 crawl: install ## crawl the small web that ships with Limpet; SEED=https://… CONTACT=… crawls a real site
 ifeq ($(SEED),)
-	@PYTHONPATH=loadtest $(BIN)/python -m origin demo --into $(INTO)
+	@PYTHONPATH=loadtest $(BIN)/python -m scenarios.demo --into $(INTO)
 else
 	@$(BIN)/limpet crawl $(SEED) --into $(INTO) $(if $(CONTACT),--contact $(CONTACT))
 endif

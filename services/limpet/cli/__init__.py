@@ -1,1 +1,1 @@
-"""TODO."""
+"""The `limpet` command: reads arguments, calls, prints. Nothing here decides anything."""

@@ -9,6 +9,7 @@ import logging
 import msgspec
 
 from limpet.config import Settings
+from limpet.runtime.membership import StaticShare
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,4 +47,4 @@ class WorkerWord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def share_of(slot: int, workers: int, shards: int) -> frozenset[int]:
     """The shards of one worker: a static share, every shard in exactly one."""
-    return frozenset(range(slot, shards, workers))
+    return StaticShare(slot, workers, shards).share()

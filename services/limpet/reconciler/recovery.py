@@ -1,7 +1,7 @@
 """After a death: what the dead left half done, found from the authority and the archive alone.
 
 No worker reports its own death. In order: hosts that may still have been answering are made to wait; the segments of
-dead incarnations are cut to their last whole capture, intact records without an outcome are adopted and published, and
+dead incarnations are cut to their last whole capture, intact records without an outcome are published and adopted, and
 the segment is sealed; leases are ended last, so that what was adopted is not fetched again. Every step may be repeated:
 a death inside recovery is recovered from by the next one.
 """
@@ -142,7 +142,11 @@ class Recovery:
             return None
 
     async def _adopt(self, name: str, span: CaptureSpan) -> int:
-        """Insert the outcome if it is absent, then publish what was never published; 1 if adopted."""
+        """Publish, then insert the outcome if it is absent, in the order of a living node; 1 if adopted.
+
+        A death in between publishes twice, which the parser takes once. The other order would leave an outcome that
+        nobody parses until the reconciler looks, and a crawl that calls itself done before.
+        """
         try:
             response = await self._record(name, span.response.offset, span.response.length)
             metadata = await self._record(name, span.metadata.offset, span.metadata.length)
@@ -157,14 +161,14 @@ class Recovery:
         if verdict.state not in {State.FETCHED, State.GONE}:
             return 0  # an attempt that settles nothing: the URL is simply due again
         outcome = _outcome(view, row, Location(name, span.response.offset, span.response.length), verdict)
-        self._crashpoint("recover.adopt.before")
-        adopted = await store.adopt(outcome, verdict.state, verdict.reason, self._clock.wall_us())
-        self._crashpoint("recover.adopt.after")
-        if adopted and verdict.state is State.FETCHED:
+        if verdict.state is State.FETCHED:
             self._crashpoint("recover.publish.before")
             event = event_of(outcome, row, self._facts.crawl)
             await self._producers[store.shard].publish(DOCUMENT_FETCHED, [(store.shard, encode(event))])
             self._crashpoint("recover.publish.after")
+        self._crashpoint("recover.adopt.before")
+        adopted = await store.adopt(outcome, verdict.state, verdict.reason, self._clock.wall_us())
+        self._crashpoint("recover.adopt.after")
         return int(adopted)
 
     async def _record(self, name: str, offset: int, length: int) -> Record:

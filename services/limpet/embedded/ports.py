@@ -6,6 +6,7 @@ from typing import Literal
 
 from limpet.clock import Clock, SystemClock
 from limpet.config import Settings
+from limpet.embedded.parts import REAL_PARTS, Parts
 from limpet.fetch import Fetcher, Gate, Owned, SystemResolver, WireFetcher
 from limpet.runtime import Disk, Immortal, Mortality, Random, Runner, SystemDisk, SystemRandom, ThreadRunner
 
@@ -28,6 +29,7 @@ class Ports:
     make_runner: Callable[[str], Runner]
     make_fetcher: MakeFetcher
     synchronous: Literal["FULL", "NORMAL", "OFF"] = "FULL"
+    parts: Parts = REAL_PARTS
 
     @classmethod
     def system(cls) -> "Ports":

@@ -18,11 +18,8 @@ from limpet.admission.service import Admission
 from limpet.clock import DurableClock
 from limpet.config import Facts, Settings
 from limpet.crawlnode.archive import Archivist
-from limpet.crawlnode.exchange import Exchange
 from limpet.crawlnode.health import Health, Outage
-from limpet.crawlnode.robots import RobotsDesk
 from limpet.crawlnode.service import CrawlNode
-from limpet.crawlnode.steps import FetchSteps
 from limpet.embedded.folder import Folder
 from limpet.embedded.notifier import POST_SECONDS_MAX, Notifier
 from limpet.embedded.ports import Ports
@@ -38,7 +35,7 @@ from limpet.parser.page import PARSER_VERSION
 from limpet.parser.service import Parser
 from limpet.politeness import Governor
 from limpet.reconciler.passes import Reconciler
-from limpet.reconciler.recovery import Recovery, RecoveryReport
+from limpet.reconciler.recovery import RecoveryReport
 from limpet.runtime import InlineRunner, Runner, new_incarnation
 from limpet.seen.sqlite import SqliteSeen
 from limpet.segments import SegmentWriter
@@ -86,7 +83,7 @@ class Ring:
         await self._shards.open(self._share)
         await self._shards.attach()
         for number in self._share:
-            self._seen[number] = SqliteSeen(self._folder.seen_file(number), self._commits)
+            self._seen[number] = self._ports.parts.seen(self._folder.seen_file(number), self._commits)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until `stop`, then drain. Raises `LimpetError` when it cannot go on."""
@@ -94,7 +91,9 @@ class Ring:
         archivist = Archivist(facts, self._ports.random, clock)
         writer = await self._segments.open_writer(self.incarnation, archivist.warcinfo)
         fetcher = self._ports.make_fetcher(self._settings, clock)
-        health = Health(clock, self._parts(writer), age_seconds_max=self._settings.work.health_seconds_max)
+        health = self._ports.parts.health(
+            clock, self._parts(writer), age_seconds_max=self._settings.work.health_seconds_max
+        )
         node = self._node(archivist, writer, fetcher, health)
         reconciler = self._reconciler(node)
         notifier = Notifier(list(self._stores().values()), self._settings.notify.webhook, clock, _post)
@@ -120,6 +119,8 @@ class Ring:
     def abandon(self) -> None:
         """Die, in a rehearsal: nothing is flushed, nothing is said."""
         self._shards.abandon()
+        for seen in self._seen.values():
+            seen.abandon()
 
     # -- parts -------------------------------------------------------------------------------------------------------
     def _parts(self, writer: SegmentWriter) -> dict[str, Callable[[], Awaitable[None]]]:
@@ -127,11 +128,12 @@ class Ring:
         return {"segments": writer.healthy, **parts}
 
     def _node(self, archivist: Archivist, writer: SegmentWriter, fetcher: Fetcher, health: Health) -> CrawlNode:
-        facts, clock, settings, random = self._folder.facts, self._clock, self._settings, self._ports.random
-        governor = governor_of(settings, clock)
+        facts, clock, settings, ports = self._folder.facts, self._clock, self._settings, self._ports
+        parts, random = ports.parts, ports.random
+        governor = governor_of(settings, ports, clock)
         outage = Outage(clock)
-        steps = FetchSteps(writer, self._ports.mortality, self.incarnation)
-        exchange = Exchange(
+        steps = parts.steps(writer, self._ports.mortality, self.incarnation)
+        exchange = parts.exchange(
             fetcher=fetcher,
             governor=governor,
             steps=steps,
@@ -142,7 +144,7 @@ class Ring:
             facts=facts,
             settings=settings,
         )
-        robots = RobotsDesk(
+        robots = parts.robots(
             exchange=exchange,
             steps=steps,
             archivist=archivist,
@@ -154,7 +156,7 @@ class Ring:
             facts=facts,
             settings=settings,
         )
-        return CrawlNode(
+        return parts.node(
             stores=self._stores(),
             producers={number: shard.producer for number, shard in self._shards.owned.items()},
             steps=steps,
@@ -171,7 +173,7 @@ class Ring:
 
     def _parser(self, shard: Shard) -> Parser:
         consumer = self._shards.fetched_consumer(shard.number)
-        return Parser(
+        return self._ports.parts.parser(
             store=shard.store,
             consumer=consumer,
             producer=shard.producer,
@@ -186,7 +188,7 @@ class Ring:
         )
 
     def _admission(self, shard: Shard, node: CrawlNode) -> Admission:
-        return Admission(
+        return self._ports.parts.admission(
             store=shard.store,
             seen=self._seen[shard.number],
             consumer=self._shards.links_consumer(shard.number),
@@ -198,7 +200,7 @@ class Ring:
         )
 
     def _reconciler(self, node: CrawlNode) -> Reconciler:
-        return Reconciler(
+        return self._ports.parts.reconciler(
             stores=self._stores(),
             producers={number: shard.producer for number, shard in self._shards.owned.items()},
             caught_up=self._shards.parsed_up,
@@ -275,11 +277,11 @@ async def recover(
         for shard in shards.owned.values():
             if not shard.file.was_clean:
                 await shard.mark_suspect()
-        recovery = Recovery(
+        recovery = ports.parts.recovery(
             stores={number: shard.store for number, shard in shards.owned.items()},
             producers={number: shard.producer for number, shard in shards.owned.items()},
             segments=segments_of_folder(folder, settings, ports, clock, appends),
-            governor=governor_of(settings, clock),
+            governor=governor_of(settings, ports, clock),
             shard_of=lambda url: shard_of_host(split(url).host, folder.facts),
             clock=clock,
             mortality=ports.mortality,
@@ -354,10 +356,10 @@ def desk_of(facts: Facts, settings: Settings, shard: Shard) -> Desk:
     )
 
 
-def governor_of(settings: Settings, clock: DurableClock) -> Governor:
+def governor_of(settings: Settings, ports: Ports, clock: DurableClock) -> Governor:
     """Politeness under these settings."""
     gate = Gate(Owned.parse(settings.owned))
-    return Governor(clock, settings.politeness, gate.owned.covers_host)
+    return ports.parts.governor(clock, settings.politeness, gate.owned.covers_host)
 
 
 def segments_of_folder(

@@ -80,8 +80,9 @@ class Shards:
         )
         log = SqliteLog(file, number, self._clock, own=True)
         retention_us = int(self._settings.work.log_retention_seconds * 1e6)
-        producer = SqliteProducer(file, log, self._clock, retention_us=retention_us)
-        return Shard(number, file, SqliteUrlStore(file, number, self._ports.random), log, producer)
+        producer = self._ports.parts.producer(file, log, self._clock, retention_us=retention_us)
+        store = self._ports.parts.store(file, number, self._ports.random)
+        return Shard(number, file, store, log, producer)
 
     async def _check_anchor(self, shard: Shard) -> None:
         """Within one boot, a wall clock that was moved must not shorten what hosts still have to wait."""

@@ -16,6 +16,7 @@ from limpet.crawlnode.archive import Archivist
 from limpet.crawlnode.health import Outage
 from limpet.crawlnode.steps import FetchSteps
 from limpet.fetch import Capture, Fetcher, FetchLimits, FetchRequest, Head
+from limpet.fetch.denylist import is_public
 from limpet.model.errors import CannotGoOn, LimpetError
 from limpet.model.events import DocumentFetched
 from limpet.model.identity import registrable_domain
@@ -94,6 +95,8 @@ class Exchange:
         except BaseException:
             self._governor.end(permit, self._clock.wall_us() - began_us)
             raise
+        if permit.state.owned and is_public(capture.remote_ip):
+            self._governor.disown(permit.state)
         self._governor.end(permit, capture.duration_us)
         return capture
 

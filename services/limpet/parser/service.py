@@ -150,10 +150,13 @@ class Parser:
         """Steps 2 and 3. Whatever a body does to the parser is that body's own outcome."""
         try:
             member = await self._segments.read(event.location)
+        except (KeyError, ValueError) as error:
+            return ParseError(f"unreadable record: {error}")
+        try:
             return parse_member(member, event, links_max=self._settings.rules.page_links_max, limits=DecodeLimits())
-        except (ParseError, KeyError, ValueError) as error:
-            return error if isinstance(error, ParseError) else ParseError(f"unreadable record: {error}")
-        except (RecursionError, MemoryError, OverflowError, LookupError, TypeError) as error:
+        except ParseError as error:
+            return error
+        except Exception as error:  # noqa: BLE001 - a fault of ours on hostile bytes becomes a job, not a dead worker
             return ParseError(f"parser fault: {type(error).__name__}: {error}")
 
     async def _emit(self, parsings: Sequence[Parsing]) -> None:

@@ -107,6 +107,12 @@ def denied_kind(address: bytes) -> str | None:
     return kind
 
 
+def is_public(ip: str) -> bool:
+    """Whether a textual address belongs to the public web; "" and what is no address do not."""
+    address = packed(ip)
+    return address is not None and denied_kind(address) is None
+
+
 def embedded_ipv4(address: bytes) -> bytes | None:
     """The IPv4 address that an IPv6 form leads to or was made from, or None.
 

@@ -114,6 +114,10 @@ class Governor:
             state.row = replace(state.row, wait_us=until_us, wait_reason=reason)
         return state.row
 
+    def disown(self, state: HostState) -> None:
+        """The host turned out to live at a public address: nobody's word makes it ours, and every gap applies."""
+        state.owned = False
+
     def failing(self, state: HostState, *, good: bool) -> None:
         """Count answers that mean trouble, for the length of the next wait; a good answer resets."""
         state.row = replace(state.row, failing=0 if good else state.row.failing + 1)

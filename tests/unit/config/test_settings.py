@@ -1,0 +1,50 @@
+"""Configuration: typed, complete, and clear about what is wrong."""
+
+from pathlib import Path
+
+import pytest
+
+from limpet.config import Settings, load_settings
+from limpet.model.errors import UsageError
+
+
+def _load(tmp_path: Path, text: str) -> Settings:
+    path = tmp_path / "limpet.toml"
+    path.write_text(text)
+    return load_settings(path)
+
+
+def test_no_file_means_the_defaults() -> None:
+    """Everything has a default."""
+    assert load_settings(None) == Settings()
+
+
+def test_values_are_read_into_their_place(tmp_path: Path) -> None:
+    """TOML tables are the rooms of the settings."""
+    settings = _load(tmp_path, 'owned = ["127.0.0.0/8"]\n[politeness]\nfloor_seconds = 2\n')
+    assert (settings.owned, settings.politeness.floor_seconds) == (("127.0.0.0/8",), 2.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("[politeness]\nflor_seconds = 2\n", "flor_seconds"),
+        ('[politeness]\nfloor_seconds = "two"\n', "floor_seconds"),
+        ("[politeness]\nfloor_seconds = -1\n", "floor_seconds"),
+        ("[fetching]\nconnections_max = 0\n", "connections_max"),
+        ("nonsense = 1\n", "nonsense"),
+        ("[politeness\n", "limpet.toml"),
+    ],
+)
+def test_a_fault_is_named(tmp_path: Path, text: str, named: str) -> None:
+    """The message names the file and the key."""
+    with pytest.raises(UsageError) as caught:
+        _load(tmp_path, text)
+    assert named in str(caught.value)
+    assert "limpet.toml" in str(caught.value)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    """Not a traceback."""
+    with pytest.raises(UsageError, match=r"absent\.toml"):
+        load_settings(tmp_path / "absent.toml")

@@ -1,100 +1,139 @@
 """Making the replicas of a dead writer's segment equal again. Blocking: run it from a `Runner`."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
 from limpet.runtime.disk import Disk, DiskFile
-from limpet.segments.layout import OPEN, find, size_of
+from limpet.segments.layout import OPEN, TEMPORARY, create_afresh, find, size_of
 from limpet.warc import members
 
 _COPY_BYTES: Final = 1_048_576
+
+Read = Callable[[int, int], bytes]
+"""`read(offset, size_bytes)` of the bytes that a segment should have."""
+
+
+class Patchwork:
+    """One sound file out of several damaged replicas: each member from a replica that has it whole.
+
+    Records lie at the same offsets in all of them, so that where one is torn another may go on. Reads every replica
+    that is needed, once or more often: for the rare case that they differ. Behind `good_bytes` nobody has a whole
+    member; reads there see the longest replica.
+    """
+
+    def __init__(self, disk: Disk, paths: Sequence[Path]) -> None:
+        self._disk = disk
+        self._longest = max(paths, key=lambda path: size_of(disk, path) or 0)
+        self._pieces: list[tuple[int, Path]] = []  # (end, replica that is whole up to it)
+        self.good_bytes = 0
+        while True:
+            end, path = max((_good_bytes(disk, path, self.good_bytes), path) for path in paths)
+            if end == self.good_bytes:
+                break
+            self._pieces.append((end, path))
+            self.good_bytes = end
+
+    def read(self, offset: int, size_bytes: int) -> bytes:
+        """Up to `size_bytes` bytes at `offset`; shorter at the end."""
+        data = b""
+        while len(data) < size_bytes:
+            end, path = self._piece(offset + len(data))
+            part = self._disk.read(path, offset + len(data), min(size_bytes - len(data), end - offset - len(data)))
+            if not part:
+                break
+            data += part
+        return data
+
+    def _piece(self, offset: int) -> tuple[int, Path]:
+        behind = (offset + _COPY_BYTES, self._longest)
+        return next((piece for piece in self._pieces if offset < piece[0]), behind)
 
 
 def cut(disk: Disk, folders: Sequence[Path], name: str, good_bytes: int) -> bool:
     """Make every replica of `name` hold exactly its first `good_bytes` bytes; False when a writer holds its lock.
 
-    The bytes come from a replica that has them all; where replicas differ inside them, from the one whose members are
-    whole for longest. Others are completed before that one is cut, so that a crash at any step leaves one that is
-    good. KeyError if no replica has the segment, ValueError if none has `good_bytes` bytes; OSError.
+    Replicas that are short are continued, one that is gone is made anew, and one that differs inside is replaced by a
+    sound copy, whole, by rename: nothing that is good anywhere is touched before it is durable elsewhere. Safe to
+    repeat after a crash at any step. KeyError if no replica has the segment, ValueError if none has `good_bytes` bytes;
+    OSError.
     """
     paths = [path for folder in folders if (path := find(disk, folder, name)) is not None]
     if not paths:
         raise KeyError(name)
     with contextlib.ExitStack() as stack:
-        files = dict.fromkeys(paths)
+        files: list[tuple[Path, DiskFile]] = []
         for path in paths:
             file = disk.reopen(path)
             if file is None:
                 return False
             stack.callback(_close, file)
-            files[path] = file
-        source = _source(disk, paths, good_bytes)
+            files.append((path, file))
+        if all((size_of(disk, path) or 0) < good_bytes for path in paths):
+            raise ValueError(f"no replica of {name} has {good_bytes} bytes")
+        read = _source(disk, paths, good_bytes)
         for folder in folders:
             if find(disk, folder, name) is None:
-                path = folder / f"{name}{OPEN}"
-                file = disk.create(path)
+                file = create_afresh(disk, folder / f"{name}{OPEN}")
                 stack.callback(_close, file)
                 disk.sync_dir(folder)
-                files[path] = file
-        for path, opened in sorted(files.items(), key=lambda item: item[0] == source):
-            if opened is not None:
-                _complete(disk, source, path, opened, good_bytes)
+                files.append((folder / f"{name}{OPEN}", file))
+        for path, file in files:
+            _complete(disk, read, path, file, good_bytes)
     return True
 
 
-def soundest(disk: Disk, paths: Sequence[Path]) -> Path:
-    """The replica whose members are whole for longest, by reading all of them."""
-    return max(paths, key=lambda path: _good_bytes(disk, path))
+def _source(disk: Disk, paths: Sequence[Path], good_bytes: int) -> Read:
+    """The longest replica if the others agree with it as far as they go, else what they have together."""
+    longest = max(paths, key=lambda path: size_of(disk, path) or 0)
+
+    def read(offset: int, size_bytes: int) -> bytes:
+        return disk.read(longest, offset, size_bytes)
+
+    if all(_agrees(disk, read, path, good_bytes) for path in paths):
+        return read
+    return Patchwork(disk, paths).read
 
 
-def _source(disk: Disk, paths: Sequence[Path], good_bytes: int) -> Path:
-    able = [path for path in paths if (size_of(disk, path) or 0) >= good_bytes]
-    if not able:
-        raise ValueError(f"no replica of {paths[0].name} has {good_bytes} bytes")
-    if all(_common_bytes(disk, able[0], other, good_bytes) == good_bytes for other in able[1:]):
-        return able[0]
-    return soundest(disk, able)
+def _complete(disk: Disk, read: Read, path: Path, file: DiskFile, good_bytes: int) -> None:
+    if _agrees(disk, read, path, good_bytes):
+        if file.tell() > good_bytes:
+            file.truncate(good_bytes)
+        _copy(read, file, file.tell(), good_bytes)
+        return
+    temporary = path.with_name(f"{path.name}{TEMPORARY}")
+    sound = create_afresh(disk, temporary)
+    try:
+        _copy(read, sound, 0, good_bytes)
+        disk.rename(temporary, path)
+        disk.sync_dir(path.parent)
+    finally:
+        _close(sound)
 
 
-def _complete(disk: Disk, source: Path, path: Path, file: DiskFile, good_bytes: int) -> None:
-    """Give `path` the first `good_bytes` bytes of `source`, leaving alone what it has of them."""
-    kept = good_bytes if path == source else _common_bytes(disk, source, path, good_bytes)
-    if file.tell() > kept:
-        file.truncate(kept)
-    while kept < good_bytes:
-        data = disk.read(source, kept, min(_COPY_BYTES, good_bytes - kept))
+def _copy(read: Read, file: DiskFile, start: int, end: int) -> None:
+    while start < end:
+        data = read(start, min(_COPY_BYTES, end - start))
+        if not data:
+            raise OSError("a replica became shorter while it was copied")
         file.write(data)
-        kept += len(data)
+        start += len(data)
     file.sync()
 
 
-def _common_bytes(disk: Disk, one: Path, other: Path, size_bytes: int) -> int:
-    """Length of what both files begin with, up to `size_bytes`."""
-    offset = 0
-    while offset < size_bytes:
-        want = min(_COPY_BYTES, size_bytes - offset)
-        left, right = disk.read(one, offset, want), disk.read(other, offset, want)
-        if left != right or len(left) < want:
-            return offset + _common_prefix(left, right)
-        offset += want
-    return offset
+def _agrees(disk: Disk, read: Read, path: Path, good_bytes: int) -> bool:
+    """Whether `path` has the right bytes as far as it goes, up to `good_bytes`."""
+    end = min(size_of(disk, path) or 0, good_bytes)
+    for offset in range(0, end, _COPY_BYTES):
+        want = min(_COPY_BYTES, end - offset)
+        if disk.read(path, offset, want) != read(offset, want):
+            return False
+    return True
 
 
-def _common_prefix(left: bytes, right: bytes) -> int:
-    low, high = 0, min(len(left), len(right))
-    while low < high:  # bisection: comparing slices is fast, comparing bytes one by one is not
-        middle = (low + high + 1) // 2
-        if left[:middle] == right[:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def _good_bytes(disk: Disk, path: Path) -> int:
-    scan = members(lambda offset, size_bytes: disk.read(path, offset, size_bytes), size_of(disk, path) or 0)
+def _good_bytes(disk: Disk, path: Path, start: int) -> int:
+    scan = members(lambda offset, size_bytes: disk.read(path, offset, size_bytes), size_of(disk, path) or 0, start)
     for _ in scan:
         pass
     return scan.good_bytes

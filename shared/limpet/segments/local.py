@@ -7,7 +7,7 @@ from limpet.clock.port import Clock
 from limpet.model.errors import CannotGoOn, Definite
 from limpet.runtime.disk import Disk
 from limpet.runtime.executor import Runner
-from limpet.segments.healing import cut, soundest
+from limpet.segments.healing import Patchwork, cut
 from limpet.segments.layout import OPEN, find, seal_replica, size_of
 from limpet.segments.open_segment import OpenSegment
 from limpet.segments.port import Location, MakeWarcinfo, SegmentInfo
@@ -46,7 +46,7 @@ class LocalSegments:
         self._prefix = prefix
         self._min_free_bytes = min_free_bytes
         self._limits = limits or WriterLimits()
-        self._sound: dict[str, Path] = {}  # where replicas were found to differ: the one to scan
+        self._patched: dict[str, Patchwork] = {}  # segments whose replicas were found to differ
 
     async def open_writer(self, incarnation: str, warcinfo: MakeWarcinfo) -> LocalSegmentWriter:
         """See `SegmentStore.open_writer`. `CannotGoOn` below the minimum of free space, or if a directory is gone."""
@@ -73,7 +73,7 @@ class LocalSegments:
         return await self._runner.run(self._infos)
 
     async def read_raw(self, name: str, offset: int, size_bytes: int) -> bytes:
-        """See `SegmentStore.read_raw`. Of the longest replica; where replicas differ, of the one whole for longest.
+        """See `SegmentStore.read_raw`. Where replicas differ, each member is read from one that has it whole.
 
         KeyError if the segment is unknown.
         """
@@ -156,25 +156,24 @@ class LocalSegments:
 
     def _read_raw(self, name: str, offset: int, size_bytes: int) -> bytes:
         paths = self._paths(name)
-        sound = self._sound.get(name)
-        if sound in paths:
-            return self._disk.read(sound, offset, size_bytes)
-        parts = [self._disk.read(path, offset, size_bytes) for path in paths]
-        longest = max(parts, key=len)
-        if all(longest.startswith(part) for part in parts):
-            return longest
-        self._sound[name] = sound = soundest(self._disk, paths)
-        return parts[paths.index(sound)]
+        patched = self._patched.get(name)
+        if patched is None:
+            parts = [self._disk.read(path, offset, size_bytes) for path in paths]
+            longest = max(parts, key=len)
+            if all(longest.startswith(part) for part in parts):
+                return longest
+            patched = self._patched[name] = Patchwork(self._disk, paths)
+        return patched.read(offset, size_bytes)
 
     def _recover(self, name: str, good_bytes: int) -> bool:
-        self._sound.pop(name, None)
+        self._patched.pop(name, None)
         try:
             return cut(self._disk, self._folders, name, good_bytes)
         except OSError as error:
             raise CannotGoOn(f"segment {name} cannot be repaired: {error}") from error
 
     def _seal(self, name: str, index: bytes) -> None:
-        self._sound.pop(name, None)
+        self._patched.pop(name, None)
         if any(path.name != name and self._is_locked(path) for path in self._paths(name)):
             raise Definite(f"segment {name} still has its writer")
         try:

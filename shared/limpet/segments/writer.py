@@ -60,12 +60,17 @@ class LocalSegmentWriter:
         self._serial = 0
         self._segment: OpenSegment | None = None
         self._queue: deque[_Append] = deque()
-        self._queued_bytes = 0  # the group being written included
+        self._queued_bytes = 0
         self._space = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._used_at = clock.monotonic()
         self._failures = 0
         self._end: BaseException | None = None  # why nothing is accepted any more
+
+    @property
+    def queued_bytes(self) -> int:
+        """Bytes on their way: queued, and in the group being written."""
+        return self._queued_bytes
 
     async def append(self, members: Sequence[bytes]) -> list[Location]:
         """See `SegmentWriter.append`. Waits while more than `queue_bytes_max` is on its way."""
@@ -172,12 +177,14 @@ class LocalSegmentWriter:
         group = [self._queue.popleft()]
         captures = segment.captures + 1
         offset = segment.next_offset + group[0].size_bytes
+        self._drop_cancelled()
         while self._queue and captures < self._limits.roll_captures_max:
             if offset + self._queue[0].size_bytes > self._limits.roll_bytes:
                 break
             group.append(self._queue.popleft())
             offset += group[-1].size_bytes
             captures += 1
+            self._drop_cancelled()
         return group
 
     def _is_full(self, segment: OpenSegment, item: _Append) -> bool:

@@ -3,6 +3,7 @@
 import errno
 import os
 from pathlib import Path
+from typing import Literal
 
 from limpet.runtime import DiskFile, Killed
 
@@ -68,6 +69,16 @@ class _MemoryFile:
             raise Killed("this process is dead")
 
 
+_Tree = dict[str, dict[str, _Inode]]
+"""directory -> name -> file"""
+
+_Change = tuple[str, str, _Inode]
+"""old name ("" if new), new name, file"""
+
+Entries = Literal["lost", "kept", "last"]
+"""What becomes of unsynced directory entries in a power cut."""
+
+
 class MemoryDisk:
     """`Disk` in memory. Directories exist unless `lose_dir` took them away.
 
@@ -79,42 +90,52 @@ class MemoryDisk:
     def __init__(self, capacity_bytes: int = 2**40) -> None:
         self.capacity_bytes = capacity_bytes
         self.life = 0
-        self._entries: dict[Path, _Inode] = {}
-        self._durable: dict[Path, _Inode] = {}
-        self._lost: set[Path] = set()
+        self._entries: _Tree = {}
+        self._durable: _Tree = {}
+        self._unsynced: dict[str, list[_Change]] = {}  # of each directory since its last sync, in order
+        self._lost: set[str] = set()
 
     def kill(self) -> None:
         """`kill -9`: locks are dropped, what was written stays written."""
         self.life += 1
-        for inode in self._entries.values():
+        for inode in self._inodes():
             inode.locked = False
 
-    def power_cut(self, *, torn_bytes: int = 0, entries_survive: bool = False) -> None:
+    def power_cut(self, *, torn_bytes: int = 0, entries: Entries = "lost") -> None:
         """Lose what was not synced; of each file's unsynced tail `torn_bytes` bytes happen to survive.
 
-        With `entries_survive` the directories reached the disk in time, though the bytes of their files did not.
+        Changes of directories that were not synced are lost, or were written in time though the bytes of their files
+        were not ("kept"), or only the last of each directory was, out of order ("last").
         """
         self.kill()
-        if not entries_survive:
-            self._entries = dict(self._durable)
-        for inode in set(self._entries.values()):
+        for folder, changes in self._unsynced.items():
+            for old, new, inode in {"lost": [], "kept": changes, "last": changes[-1:]}[entries]:
+                durable = self._durable.setdefault(folder, {})
+                durable.pop(old, None)
+                durable[new] = inode
+        self._unsynced = {}
+        self._entries = {folder: dict(names) for folder, names in self._durable.items()}
+        for inode in self._inodes():
             inode.power_cut(torn_bytes)
-        self._durable = dict(self._entries)
 
     def lose_dir(self, path: Path) -> None:
         """The directory is gone, with all that was in it."""
-        self._lost.add(path)
-        for entries in (self._entries, self._durable):
-            for entry in [entry for entry in entries if entry.parent == path]:
-                del entries[entry]
+        self._lost.add(str(path))
+        self._entries.pop(str(path), None)
+        self._durable.pop(str(path), None)
+        self._unsynced.pop(str(path), None)
 
     def restore_dir(self, path: Path) -> None:
         """The directory is back, empty."""
-        self._lost.discard(path)
+        self._lost.discard(str(path))
 
     def snapshot(self) -> dict[Path, bytes]:
         """Every file and its bytes, as a reader sees them."""
-        return {path: bytes(inode.data) for path, inode in sorted(self._entries.items())}
+        return {
+            Path(folder, name): bytes(inode.data)
+            for folder, entries in sorted(self._entries.items())
+            for name, inode in sorted(entries.items())
+        }
 
     def overwrite(self, path: Path, offset: int, data: bytes) -> None:
         """Bit rot: change bytes behind everybody's back, durably."""
@@ -122,15 +143,17 @@ class MemoryDisk:
 
     def room_bytes(self) -> int:
         """Bytes that still fit."""
-        return max(0, self.capacity_bytes - sum(len(inode.data) for inode in set(self._entries.values())))
+        return max(0, self.capacity_bytes - sum(len(inode.data) for inode in self._inodes()))
 
     def create(self, path: Path) -> DiskFile:
         """See `Disk.create`."""
-        self._check_dir(path.parent)
-        if path in self._entries:
+        folder, name = self._split(path)
+        entries = self._entries.setdefault(folder, {})
+        if name in entries:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
-        inode = self._entries[path] = _Inode()
-        return _MemoryFile(self, inode)
+        entries[name] = _Inode()
+        self._unsynced.setdefault(folder, []).append(("", name, entries[name]))
+        return _MemoryFile(self, entries[name])
 
     def reopen(self, path: Path) -> DiskFile | None:
         """See `Disk.reopen`."""
@@ -139,16 +162,19 @@ class MemoryDisk:
 
     def sync_dir(self, path: Path) -> None:
         """See `Disk.sync_dir`."""
-        self._check_dir(path)
-        for entry in [entry for entry in self._durable if entry.parent == path]:
-            del self._durable[entry]
-        self._durable |= {entry: inode for entry, inode in self._entries.items() if entry.parent == path}
+        self._check_dir(str(path))
+        self._durable[str(path)] = dict(self._entries.get(str(path), {}))
+        self._unsynced.pop(str(path), None)
 
     def rename(self, source: Path, target: Path) -> None:
-        """See `Disk.rename`."""
+        """See `Disk.rename`: within one directory."""
         inode = self._inode(source)
-        del self._entries[source]
-        self._entries[target] = inode
+        folder, old = self._split(source)
+        if target.parent != source.parent:
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), str(target))
+        del self._entries[folder][old]
+        self._entries[folder][target.name] = inode
+        self._unsynced.setdefault(folder, []).append((old, target.name, inode))
 
     def read(self, path: Path, offset: int, size_bytes: int) -> bytes:
         """See `Disk.read`."""
@@ -160,19 +186,28 @@ class MemoryDisk:
 
     def names(self, path: Path) -> list[str]:
         """See `Disk.names`."""
-        return sorted(entry.name for entry in self._entries if entry.parent == path)
+        return sorted(self._entries.get(str(path), ()))
 
     def free_bytes(self, path: Path) -> int:
         """See `Disk.free_bytes`."""
-        self._check_dir(path)
+        self._check_dir(str(path))
         return self.room_bytes()
 
-    def _check_dir(self, path: Path) -> None:
-        if path in self._lost:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+    def _inodes(self) -> list[_Inode]:
+        return [inode for entries in self._entries.values() for inode in entries.values()]
+
+    def _split(self, path: Path) -> tuple[str, str]:
+        folder, name = os.path.split(path)
+        self._check_dir(folder)
+        return folder, name
+
+    def _check_dir(self, folder: str) -> None:
+        if folder in self._lost:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), folder)
 
     def _inode(self, path: Path) -> _Inode:
+        folder, name = os.path.split(path)
         try:
-            return self._entries[path]
+            return self._entries[folder][name]
         except KeyError:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path)) from None

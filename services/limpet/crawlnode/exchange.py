@@ -4,6 +4,7 @@ License and send are one synchronous stretch: between the last check and the req
 another task does can come between them.
 """
 
+import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -23,6 +24,7 @@ from limpet.model.identity import registrable_domain
 from limpet.model.lifecycle import State
 from limpet.model.outcome import Outcome
 from limpet.model.verdict import Verdict, classify, is_redirect, is_wait
+from limpet.obs import log_event
 from limpet.politeness import Governor, HostState, Permit, retry_after_us
 from limpet.robots import License
 from limpet.runtime import Random
@@ -31,6 +33,7 @@ from limpet.urlstore import Claim, Completion, HostRow, Lane, UrlStore
 from limpet.warc import CaptureMeta
 
 T = TypeVar("T")
+_LOG = logging.getLogger("limpet.exchange")
 
 WAIT_DEFAULT_SECONDS = 30.0
 WAIT_DEFAULT_SECONDS_MAX = 3600.0
@@ -118,6 +121,9 @@ class Exchange:
             event = self._event(claim, outcome)
             await self._insist(lambda: self._steps.publish(producer, store.shard, event), claim, store)
         await self._complete(claim, verdict, outcome, store, self._governor.unsaved(host))
+        if _LOG.isEnabledFor(logging.DEBUG):
+            said = outcome.status or outcome.failure
+            log_event(_LOG, logging.DEBUG, "exchange", url=claim.url, answer=said, state=verdict.state.value)
         return verdict
 
     async def _complete(

@@ -20,7 +20,7 @@ class Politeness(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     floor_seconds: Seconds = 1.0
     latency_multiple: Seconds = 5.0
     latency_gap_seconds_max: Seconds = 30.0
-    global_rate_max: Seconds = 0.0  # starts per second of the whole crawl, 0 = no cap
+    global_rate_max: Seconds = 0.0  # starts per second of one worker, 0 = no cap
 
 
 class Fetching(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -32,7 +32,6 @@ class Fetching(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     wall_seconds_max: Annotated[float, msgspec.Meta(gt=0)] = 120.0
     header_bytes_max: Count = 262_144
     body_bytes_max: Count = 16_777_216
-    user_agent_version: str = ""
 
 
 class Retries(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -1,30 +1,33 @@
 """CPU per fetch of the wire engine against httpx's own transport, on fresh loopback connections.
 
-    python loadtest/scenarios/fetch_bench.py [--fetches 4000] [--rounds 5] [--out loadtest/evidence/fetch_engine.json]
+    python loadtest/scenarios/fetch_bench.py [--fetches 2000] [--rounds 5] --out loadtest/evidence/fetch_engine.json
 
-A child process serves one 32 KB body and closes each connection. The parent fetches it with N exchanges in flight, one
-client after the other, the order turned in every round; CPU is that of the parent alone (user and system). Reported is
-the median of the rounds, and each round beside it.
+A child process serves one 32 KB body, with and without TLS, and closes each connection. The parent fetches it with N
+exchanges in flight, one client after the other, the order turned in every round; CPU is that of the parent alone (user
+and system). Reported is the median of the rounds, and each round beside it. `--adr FILE` writes the table between the
+markers of that page.
 """
 
 import argparse
 import asyncio
 import json
+import os
 import platform
+import ssl
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import httpx
 import uvloop
 
 from limpet.clock import SystemClock
-from limpet.fetch import FetchRequest, Gate, Head, Owned, SystemResolver, WireFetcher
+from limpet.fetch import FetchRequest, Gate, Head, OnHead, Owned, SystemResolver, WireFetcher
 from limpet.fetch.httpx_transport import LimpetTransport
 
 BODY = (b"<p>limpet holds on to its rock</p>\n" * 1000)[:32_768]
@@ -33,6 +36,7 @@ HEAD = (
     b"Cache-Control: max-age=60\r\nVary: Accept-Encoding\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(BODY)
 )
 USER_AGENT = b"limpet/0 (+bench)"
+CERTIFICATE = Path(__file__).parents[2] / "tests/unit/fetch/certs/localhost.pem"
 
 Worker = Callable[[], Awaitable[None]]
 
@@ -52,11 +56,16 @@ class Origin(asyncio.Protocol):
 
 
 async def serve() -> None:
-    """The child: print the port, serve until the parent closes our standard input."""
-    server = await asyncio.get_running_loop().create_server(Origin, "127.0.0.1", 0, backlog=1024)
-    print(server.sockets[0].getsockname()[1], flush=True)
+    """The child: print the ports, serve until the parent closes our standard input."""
+    loop = asyncio.get_running_loop()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATE)
+    plain = await loop.create_server(Origin, "127.0.0.1", 0, backlog=1024)
+    secure = await loop.create_server(Origin, "127.0.0.1", 0, backlog=1024, ssl=context)
+    print(*(server.sockets[0].getsockname()[1] for server in (plain, secure)), flush=True)
     await asyncio.to_thread(sys.stdin.read)
-    server.close()
+    plain.close()
+    secure.close()
 
 
 async def hammer(fetches: int, in_flight: int, worker: Worker) -> float:
@@ -77,37 +86,45 @@ async def on_head(head: Head) -> None:
         raise RuntimeError(f"unexpected status {head.status}")
 
 
-async def measure(port: int, args: argparse.Namespace) -> dict[str, list[float]]:
-    """Rounds of every client, in milliseconds per fetch."""
-    url = f"http://127.0.0.1:{port}/page"
-    clock = SystemClock()
-    fetcher = WireFetcher(clock, Gate(Owned.parse(["127.0.0.0/8"])), SystemResolver(clock))
+def wire_worker(fetcher: WireFetcher, url: str, on_head: OnHead | None = None) -> Worker:
+    """Fetch `url` through the engine and look at the result."""
     request = FetchRequest(url=url, headers=((b"User-Agent", USER_AGENT), (b"Accept-Encoding", b"gzip")), owned=True)
 
-    async def wire() -> None:
-        capture = await fetcher.fetch(request)
+    async def fetch() -> None:
+        capture = await fetcher.fetch(request, on_head)
         if len(capture.payload) != len(BODY) or capture.truncated or capture.failure:
             raise RuntimeError(f"bad capture: {capture.failure} {capture.truncated}")
 
-    async def wire_on_head() -> None:
-        capture = await fetcher.fetch(request, on_head)
-        if len(capture.payload) != len(BODY):
-            raise RuntimeError(f"bad capture: {capture.failure} {capture.truncated}")
+    return fetch
 
-    async def through(client: httpx.AsyncClient) -> None:
+
+def httpx_worker(client: httpx.AsyncClient, url: str) -> Worker:
+    """Fetch `url` through `client`."""
+
+    async def fetch() -> None:
         response = await client.get(url)
         if len(response.content) != len(BODY):
             raise RuntimeError("bad response")
 
+    return fetch
+
+
+async def measure(ports: list[int], args: argparse.Namespace) -> dict[str, list[float]]:
+    """Rounds of every client, in milliseconds per fetch."""
+    url, secure_url = f"http://127.0.0.1:{ports[0]}/page", f"https://127.0.0.1:{ports[1]}/page"
+    clock, trusting = SystemClock(), ssl.create_default_context(cafile=str(CERTIFICATE))
+    fetcher = WireFetcher(clock, Gate(Owned.parse(["127.0.0.0/8"])), SystemResolver(clock), trusting)
     limits = httpx.Limits(max_keepalive_connections=0)
     headers = {"User-Agent": USER_AGENT.decode(), "Accept-Encoding": "gzip", "Connection": "close"}
-    plain = httpx.AsyncClient(trust_env=False, limits=limits, headers=headers)
+    plain = httpx.AsyncClient(trust_env=False, limits=limits, headers=headers, verify=trusting)
     ours = httpx.AsyncClient(trust_env=False, transport=LimpetTransport(fetcher, owned=True), headers=headers)
     workers: dict[str, Worker] = {
-        "wire": wire,
-        "wire_on_head": wire_on_head,
-        "httpx_over_wire": lambda: through(ours),
-        "httpx": lambda: through(plain),
+        "wire": wire_worker(fetcher, url),
+        "wire_on_head": wire_worker(fetcher, url, on_head),
+        "httpx_over_wire": httpx_worker(ours, url),
+        "httpx": httpx_worker(plain, url),
+        "wire_tls": wire_worker(fetcher, secure_url),
+        "httpx_tls": httpx_worker(plain, secure_url),
     }
     results: dict[str, list[float]] = {name: [] for name in workers}
     for worker in workers.values():
@@ -121,15 +138,43 @@ async def measure(port: int, args: argparse.Namespace) -> dict[str, list[float]]
     return results
 
 
-def report(results: dict[str, list[float]], args: argparse.Namespace) -> dict[str, object]:
+ROWS = {
+    "wire": "wire engine",
+    "wire_on_head": "wire engine, head awaited",
+    "httpx_over_wire": "httpx API over the wire engine",
+    "httpx": "httpx, its own transport",
+    "wire_tls": "wire engine, fresh TLS",
+    "httpx_tls": "httpx, its own transport, fresh TLS",
+}
+MARKERS = ("<!-- measured: begin -->\n", "<!-- measured: end -->\n")
+
+
+def adr_table(evidence: Mapping[str, Any]) -> str:
+    """The measured part of the ADR, from the evidence."""
+    figures = evidence["cpu_ms_per_fetch"]
+    rows = [f"| {text} | {figures[name]:.3f} |" for name, text in ROWS.items()]
+    versions = ", ".join(f"{name} {number}" for name, number in evidence["versions"].items())
+    lines = ["| Client | CPU ms per fetch |", "|---|---|", *rows, "", f"Python {evidence['python']}, {versions}."]
+    return "\n".join(lines) + "\n"
+
+
+def write_adr(path: Path, evidence: Mapping[str, Any]) -> None:
+    """Replace what stands between the markers."""
+    before, _, rest = path.read_text().partition(MARKERS[0])
+    after = rest.partition(MARKERS[1])[2]
+    path.write_text(before + MARKERS[0] + adr_table(evidence) + MARKERS[1] + after)
+
+
+def report(results: dict[str, list[float]], args: argparse.Namespace) -> dict[str, Any]:
     """The evidence, as written."""
     return {
-        "command": "python loadtest/scenarios/fetch_bench.py",
-        "what": "CPU milliseconds of the client process per fetch, 32 KB body, fresh loopback connection, uvloop",
+        "command": f"python loadtest/scenarios/fetch_bench.py --fetches {args.fetches} --rounds {args.rounds}",
+        "what": "CPU ms of the client process per fetch: 32 KB body, fresh loopback connection (TLS too), uvloop",
         "fetches": args.fetches,
         "in_flight": args.in_flight,
         "cpu_ms_per_fetch": {name: round(statistics.median(rounds), 4) for name, rounds in results.items()},
         "rounds": {name: [round(value, 4) for value in rounds] for name, rounds in results.items()},
+        "load_average": [round(value, 2) for value in os.getloadavg()],
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.release()} {platform.machine()}",
         "versions": {name: version(name) for name in ("uvloop", "httpx", "ada-url", "msgspec")},
@@ -140,24 +185,28 @@ def main() -> None:
     """Run the parent, or with `--serve` the child."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("--fetches", type=int, default=4000)
+    parser.add_argument("--fetches", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--in-flight", type=int, default=32)
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--adr", type=Path)
     args = parser.parse_args()
     if args.serve:
         uvloop.run(serve())
         return
     command = [sys.executable, __file__, "--serve"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as origin:
-        port = int(origin.stdout.readline()) if origin.stdout is not None else 0
-        results = uvloop.run(measure(port, args))
+        ports = [int(port) for port in origin.stdout.readline().split()] if origin.stdout is not None else []
+        results = uvloop.run(measure(ports, args))
         if origin.stdin is not None:
             origin.stdin.close()
-    text = json.dumps(report(results, args), indent=2) + "\n"
+    evidence = report(results, args)
+    text = json.dumps(evidence, indent=2) + "\n"
     print(text, end="")
     if args.out is not None:
         args.out.write_text(text)
+    if args.adr is not None:
+        write_adr(args.adr, evidence)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ BROKEN_SECONDS: Final = 5.0
 may be ours, and long enough that a host with many due URLs does not hammer the resolver."""
 
 _NAME_BYTES_MAX: Final = 253  # RFC 1035 §2.3.4, in text
+_LABEL_BYTES_MAX: Final = 63
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,7 +101,7 @@ class SystemResolver:
             return entry.result
         if packed(name) is not None:
             return Answer(addresses=(name,), ttl_seconds=TTL_SECONDS_MAX)
-        if not name or not name.isascii() or len(name) > _NAME_BYTES_MAX or "\0" in name:
+        if not _is_name(name):
             return NetFailure(kind="dns", detail=f"not a host name: {name[:80]!r}", nxdomain=True)
         task = self._in_flight.get(name)
         if task is None:
@@ -135,7 +136,7 @@ class SystemResolver:
                 answer = await loop.run_in_executor(self._pool, self._lookup, name)
         except TimeoutError:
             return NetFailure(kind="dns", detail="look-up timed out"), BROKEN_SECONDS
-        except OSError as error:
+        except (OSError, RuntimeError, ValueError) as error:  # RuntimeError: no thread to be had
             return failure_of(error)
         if not answer.addresses:
             return NetFailure(kind="dns", detail="no address"), NEGATIVE_SECONDS
@@ -143,7 +144,13 @@ class SystemResolver:
         return Answer(addresses=answer.addresses, ttl_seconds=ttl_seconds), ttl_seconds
 
 
-def failure_of(error: OSError) -> tuple[NetFailure, float]:
+def _is_name(name: str) -> bool:
+    """Whether the name system could hold `name` at all."""
+    labels_fit = all(0 < len(label) <= _LABEL_BYTES_MAX for label in name.split("."))
+    return labels_fit and name.isascii() and len(name) <= _NAME_BYTES_MAX and "\0" not in name
+
+
+def failure_of(error: Exception) -> tuple[NetFailure, float]:
     """The failure a look-up error stands for, and how long it is remembered."""
     code = error.errno if isinstance(error, socket.gaierror) else None
     if code == socket.EAI_NONAME:
@@ -152,4 +159,4 @@ def failure_of(error: OSError) -> tuple[NetFailure, float]:
         return NetFailure(kind="dns", detail="no address"), NEGATIVE_SECONDS
     if code == socket.EAI_AGAIN:
         return NetFailure(kind="dns", detail="resolver failure (EAI_AGAIN)"), BROKEN_SECONDS
-    return NetFailure(kind="dns", detail=f"look-up failed: {error.strerror or error}"), BROKEN_SECONDS
+    return NetFailure(kind="dns", detail=f"look-up failed: {error}"), BROKEN_SECONDS

@@ -244,7 +244,8 @@ class RawOrigin:
     """A server on loopback that reads a request head and then plays a script, byte for byte. Use as `async with`.
 
     `requests` holds the heads received, `connections` counts accepts (also those that never sent a byte), `left` the
-    connections that the client has closed, `sent_bytes` what the kernel has taken.
+    connections that the client has closed, `sent_bytes` what the kernel has taken,
+    `received_bytes` what clients have said, complete request or not.
     """
 
     def __init__(
@@ -259,6 +260,7 @@ class RawOrigin:
         self.connections = 0
         self.left = 0
         self.sent_bytes = 0
+        self.received_bytes = 0
         self.port = 0
         self._script: Script = script if callable(script) else lambda _request: script
         self._clock, self._host, self._tls = clock, host, tls
@@ -294,12 +296,19 @@ class RawOrigin:
             writer.transport.set_write_buffer_limits(0)  # drain() then waits until everything is with the kernel
         try:
             with contextlib.suppress(OSError, asyncio.IncompleteReadError):
-                request = await reader.readuntil(b"\r\n\r\n")
+                request = await self._read_head(reader)
                 self.requests.append(request)
                 for step in self._script(request):
                     await self._play(step, reader, writer)
         finally:
             writer.close()
+
+    async def _read_head(self, reader: asyncio.StreamReader) -> bytes:
+        head = b""
+        while not head.endswith(b"\r\n\r\n"):
+            head += await reader.readexactly(1)
+            self.received_bytes += 1
+        return head
 
     async def _play(self, step: Step, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         match step:

@@ -7,7 +7,7 @@ from isal import igzip_lib
 from limpet.warc.errors import WarcError
 
 LEVEL: Final = 1
-"""isal's level 1: a tenth of zlib -6's time for nine tenths of its ratio; see docs/adr/0003."""
+"""isal's fastest level with tables of its own for each member; docs/adr/0003 has its price in time and size."""
 
 GZIP_HEADER: Final = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 """What every member of ours begins with: deflate, no flags, no time, no operating system (RFC 1952 §2.3)."""

@@ -22,8 +22,9 @@ _INDEXED: Final = frozenset({"response", "revisit"})
 _MIME: Final = re.compile(rb"[!#$&^_.+\-0-9A-Za-z]{1,127}/[!#$&^_.+\-0-9A-Za-z]{1,127}")  # RFC 6838 §4.2
 _DIGEST: Final = re.compile(r"[A-Za-z0-9-]{1,16}:[A-Za-z0-9=_-]{1,128}", re.ASCII)
 _FIRST_BYTES: Final = 128
-_OTHER_TYPE: Final = re.compile(rb"WARC/1\.\d\r\nWARC-Type: (?!re(?:sponse|visit)\r)")
-"""How a record of ours begins that needs no line: told without inflating more than a few bytes."""
+_OTHER_TYPE: Final = re.compile(rb"WARC/1\.\d\r\nWARC-Type: (?!re(?:sponse|visit)\r)[a-z]+\r")
+"""How a record of ours begins that needs no line: told without inflating more than a few bytes. The type's line has to
+be there with its end: of a member with long Huffman tables, the first bytes may give no more than half of it."""
 
 _NO_HEAD: Final = Head(status=0, headers=())
 

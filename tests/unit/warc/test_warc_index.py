@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import random
 from pathlib import Path
 
 import pytest
@@ -160,6 +161,14 @@ def test_other_records_have_no_line() -> None:
     for bad in (b"", b"garbage", gzip.compress(b"no record")):
         with pytest.raises(WarcError):
             index_line(bad, "f", 0)
+
+
+def test_every_response_has_a_line_however_it_packs() -> None:
+    """The first bytes of a member may hold little but Huffman tables: no response may be taken for something else."""
+    bodies = [random.Random(size).randbytes(size) for size in range(0, 3_000, 7)]
+    head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n"
+    responses = [_response(head % len(body) + body, "http://example.com/") for body in bodies]
+    assert [number for number, member in enumerate(responses) if index_line(member, "f", 0) is None] == []
 
 
 def test_revisits_have_a_line() -> None:

@@ -11,6 +11,17 @@ from limpet.model.lifecycle import State
 
 SCOPES: Final = ("page", "host", "domain", "prefix", "any")
 WORKERS_MAX: Final = 32
+VERBS: Final = {
+    "crawl": "crawl",
+    "add": "owning",
+    "status": "listing",
+    "urls": "listing",
+    "show": "listing",
+    "failures": "listing",
+    "verify": "checks",
+    "audit": "checks",
+}
+"""Each verb with the module of this package that holds its function, which has the verb's name."""
 PROGRAM: Final = "limpet"
 _EXIT_CODES: Final = """\
 exit codes: 0 done · 1 findings · 2 usage or configuration · 3 ended with failed seeds or waiting URLs

@@ -12,17 +12,17 @@ EXIT_FINDINGS: Final = 1
 
 def verify(arguments: argparse.Namespace) -> int:
     """Compare rows, records and indexes."""
+    folder = Folder.open(arguments.folder)
     from limpet.reconciler.verify import verify as judge  # noqa: PLC0415 - only this verb needs it
 
-    folder = Folder.open(arguments.folder)
     return _tell(_finished(judge(folder, links=arguments.links)), arguments, "the archive is intact")
 
 
 def audit(arguments: argparse.Namespace) -> int:
     """Judge every fetch again from the archived robots copies and the record dates."""
+    folder = Folder.open(arguments.folder)
     from limpet.reconciler.audit import audit as judge  # noqa: PLC0415 - only this verb needs it
 
-    folder = Folder.open(arguments.folder)
     return _tell(_finished(judge(folder)), arguments, "no rule was broken")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Final
 
-from limpet.cli.arguments import PROGRAM, parse_arguments
+from limpet.cli.arguments import PROGRAM, VERBS, parse_arguments
 from limpet.cli.printing import plain
 from limpet.model.errors import LimpetError, UsageError
 
@@ -15,17 +15,6 @@ EXIT_USAGE: Final = 2
 EXIT_CANNOT_GO_ON: Final = 4
 EXIT_INTERRUPTED: Final = 130
 EXIT_BROKEN_PIPE: Final = 141  # what a shell shows for a filter that was closed early
-
-MODULES: Final = {
-    "crawl": "crawl",
-    "status": "listing",
-    "urls": "listing",
-    "show": "listing",
-    "failures": "listing",
-    "add": "owning",
-    "verify": "checks",
-    "audit": "checks",
-}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -46,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _function(verb: str) -> Callable[[argparse.Namespace], int]:
     """The function behind a verb; its module loads only now, so that help and errors are quick."""
-    function: Callable[[argparse.Namespace], int] = getattr(import_module(f"limpet.cli.{MODULES[verb]}"), verb)
+    function: Callable[[argparse.Namespace], int] = getattr(import_module(f"limpet.cli.{VERBS[verb]}"), verb)
     return function
 
 

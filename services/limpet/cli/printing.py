@@ -13,9 +13,9 @@ def print_json(value: Any) -> None:
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Lines on stdout, each made printable."""
+    """Lines on stdout, each made printable; tabs between fields stay."""
     for line in lines:
-        sys.stdout.write(plain(line) + "\n")
+        sys.stdout.write("\t".join(plain(field) for field in line.split("\t")) + "\n")
 
 
 def plain(text: str) -> str:

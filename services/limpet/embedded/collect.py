@@ -105,9 +105,13 @@ def quiet(before: Collected, now: Collected, until_us: int) -> bool:
     """Nothing happened between two looks, and nothing but repairs is left to do by `until_us`."""
     if before.rest is None or now.rest is None or before.shards != now.shards:
         return False
+    return before.rest.offsets == now.rest.offsets and nothing_left(now, until_us)
+
+
+def nothing_left(now: Collected, until_us: int) -> bool:
+    """One look, as far as one look goes: nothing but repairs is left to do by `until_us`."""
     rest = now.rest
-    still = before.rest.offsets == rest.offsets
-    return still and not (rest.leased or rest.jobs or rest.unread or rest.due_by(until_us))
+    return rest is not None and not (rest.leased or rest.jobs or rest.unread or rest.due_by(until_us))
 
 
 def finished(before: Collected, now: Collected, until_us: int) -> bool:

@@ -92,6 +92,7 @@ class Crew:
         self._start_worker = start_worker
         self._stopping = False
         self._failed = False
+        self._missing: set[int] = set()  # slots whose worker died and is not back yet
         self._told: set[int] = set()  # slots whose end was told of
         self._workers: dict[int, Worker] = {}
         self._keepers: list[asyncio.Task[None]] = []
@@ -101,6 +102,11 @@ class Crew:
     def pids(self) -> list[int]:
         """Processes of the workers that are alive."""
         return [worker.pid for worker in self._workers.values() if worker.alive]
+
+    @property
+    def whole(self) -> bool:
+        """Whether no worker is missing. While one is, part of the folder is as its death left it."""
+        return not self._missing
 
     def share(self, slot: int) -> frozenset[int]:
         """Shards of one worker."""
@@ -187,7 +193,9 @@ class Crew:
                 raise CannotGoOn(self._disk_line(worker))
             if code == 2:  # the folder or the order is wrong, and will be wrong again
                 raise CannotGoOn(worker.word.error)
+            self._missing.add(slot)
             await self._bury(worker, code)
+            self._missing.discard(slot)
             if self._stopping:
                 return
             await self._start(slot)

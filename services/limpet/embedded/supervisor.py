@@ -15,7 +15,7 @@ import msgspec
 
 from limpet.clock import Clock
 from limpet.config import Settings
-from limpet.embedded.collect import Collected, finished, quiet, settled
+from limpet.embedded.collect import Collected, finished, nothing_left, quiet, settled
 from limpet.embedded.crew import Crew, StartWorker
 from limpet.embedded.door import Door
 from limpet.embedded.folder import Folder
@@ -29,6 +29,7 @@ from limpet.obs import log_event
 from limpet.runtime import Disk
 
 COLLECT_SECONDS: Final = 0.5
+QUIET_COLLECT_SECONDS: Final = 0.15  # once nothing but the second look is missing
 WHOLE_SECONDS: Final = 5.0  # between looks at what waits while the crawl is busy: for the display only
 SPACE_SECONDS: Final = 5.0
 SETTLE_SECONDS_MAX: Final = 15.0
@@ -180,7 +181,8 @@ class Supervisor:
         """Collect until the run is over."""
         space_at = whole_at = 0.0
         while not self._over.done():
-            await self._clock.sleep(COLLECT_SECONDS)
+            until_us = self._clock.wall_us() + int(self._run.patience_seconds * 1e6)
+            await self._clock.sleep(QUIET_COLLECT_SECONDS if nothing_left(before, until_us) else COLLECT_SECONDS)
             at = self._clock.monotonic()
             now = self._collector.collect(whole=at >= whole_at)
             whole_at = at + WHOLE_SECONDS if at >= whole_at else whole_at
@@ -190,7 +192,7 @@ class Supervisor:
             if at >= space_at:
                 self._check_space()
                 space_at = at + SPACE_SECONDS
-            ending = self._judge(before, now, at, begun)
+            ending = self._judge(before, now, at, begun) if self._crew.whole else None
             if ending is not None and not self._over.done():
                 self._over.set_result(ending)
             before = now

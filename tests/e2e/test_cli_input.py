@@ -1,0 +1,159 @@
+"""Bad input through the real command: one clear line, the right exit code, and nothing written."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from e2e.command import LIMPET, OWNED, limpet
+from limpet.cli.arguments import VERBS
+from limpet.cli.main import main
+from limpet.config import Facts
+from limpet.embedded.folder import Folder
+from limpet.model.identity import suffix_list_digest
+
+
+def stored(path: Path) -> Path:
+    """A crawl folder without any URL."""
+    facts = Facts(crawl="0123456789abcdef", hash_seed=b"s" * 16, suffix_list_digest=suffix_list_digest())
+    return Folder.create(path / "crawl", facts).path
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["example.org"], "'example.org' is not an http or https URL: write https://example.org/"),
+        (["ftp://example.org/"], "'ftp://example.org/' is not an http or https URL"),
+        ([], "no URL to begin with: give at least one, or -i FILE"),
+        (["http://127.0.0.1:8000/"], "add --owned 127.0.0.1"),
+        (["http://a.example/", "http://b.example/"], "one seed host, not 2"),
+        (["http://a.example/", "--scope", "any"], "--scope any needs owned hosts only"),
+        (["http://127.0.0.1/", *OWNED, "--scope", "any"], "add --limit N or --depth N"),
+        (["-i", "no-such-list"], "cannot read no-such-list: No such file or directory"),
+        (["-i", "list.txt"], "list.txt:2: 'nonsense' is not an http or https URL"),
+        (["-i", "binary"], "binary:1: not text (a zero byte)"),
+        (["--config", "bad.toml", "http://a.example/"], "configuration bad.toml: "),
+        (["http://a.example/", "--patience", "long"], "argument --patience: 'long' is not a duration"),
+    ],
+)
+def test_a_bad_crawl_leaves_no_folder(tmp_path: Path, words: list[str], complaint: str) -> None:
+    """Exit code 2, one line, and no crawl folder."""
+    (tmp_path / "list.txt").write_text("http://a.example/\nnonsense\n")
+    (tmp_path / "binary").write_bytes(b"\x7fELF\x00\x01")
+    (tmp_path / "bad.toml").write_text("[fetching]\nspeed = 'high'\n")
+    result = limpet("crawl", *words, "--into", "crawl", cwd=tmp_path)
+    assert result.code == 2, result
+    assert complaint in result.complaint
+    assert result.stdout == ""
+    assert not (tmp_path / "crawl").exists()
+
+
+@pytest.mark.parametrize("verb", ["status", "urls", "show", "failures", "add", "verify", "audit"])
+def test_every_verb_tells_what_is_no_crawl(tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str) -> None:
+    """A missing folder and a folder of something else, with exit code 2."""
+    rest = ["http://a.example/"] if verb in {"show", "add"} else []
+    (tmp_path / "other").mkdir()
+    for name, complaint in (("none", "none does not exist"), ("other", "other is not a crawl folder")):
+        assert main([verb, str(tmp_path / name), *rest]) == 2
+        printed = capsys.readouterr()
+        assert complaint in printed.err
+        assert (printed.out, printed.err.count("\n")) == ("", 1)
+
+
+def test_a_folder_of_another_version_is_refused_everywhere(tmp_path: Path) -> None:
+    """The stored version and ours are named; nothing is touched."""
+    folder = stored(tmp_path)
+    facts = folder / "facts.json"
+    facts.write_text(facts.read_text().replace('"layout_version": 1', '"layout_version": 7'))
+    before = facts.read_bytes()
+    for words in (["status", folder], ["crawl", "--into", folder, "http://a.example/"]):
+        result = limpet(*words)
+        assert result.code == 2, result
+        assert "has layout version 7; this Limpet reads version 1" in result.complaint
+    assert facts.read_bytes() == before
+
+
+def test_a_damaged_facts_file_is_named(tmp_path: Path) -> None:
+    """A torn facts file is never replaced by a fresh one."""
+    folder = stored(tmp_path)
+    (folder / "facts.json").write_bytes(b'{"layout_version": 1, "cra')
+    result = limpet("crawl", "--into", folder, "http://a.example/")
+    assert result.code == 2, result
+    assert "facts.json is not a crawl folder of this version" in result.complaint
+
+
+def test_a_disk_without_room_is_refused_at_the_start(tmp_path: Path) -> None:
+    """Exit code 4: what is there is kept, and the same command goes on later."""
+    (tmp_path / "huge.toml").write_text("min_free_bytes = 9_000_000_000_000_000\n")
+    words = ["http://127.0.0.1:9/", *OWNED, "--into", "crawl", "--config", "huge.toml"]
+    result = limpet("crawl", *words, cwd=tmp_path)
+    assert result.code == 4, result
+    assert "less than 9000000000 MB free at crawl" in result.complaint
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everywhere")
+def test_a_read_only_folder_is_refused(tmp_path: Path) -> None:
+    """Exit code 2, with the fix; reading it still works."""
+    folder = stored(tmp_path)
+    (folder / "run").chmod(0o500)
+    result = limpet("crawl", "--into", folder, "http://127.0.0.1:9/", *OWNED)
+    assert result.code == 2, result
+    assert "is read-only" in result.complaint
+    assert limpet("status", folder).code == 0
+
+
+def test_a_place_that_takes_no_folder_is_refused() -> None:
+    """Also for the superuser: the kernel's own file systems take no directories."""
+    result = limpet("crawl", "http://127.0.0.1:9/", *OWNED, "--into", "/proc/limpet")
+    assert result.code == 2, result
+    assert "/proc/limpet" in result.complaint
+
+
+def test_a_missing_shard_stops_everything(tmp_path: Path) -> None:
+    """Exit code 4: going on would lose its URLs."""
+    folder = stored(tmp_path)
+    (folder / "shards" / "11.sqlite").unlink()
+    for words in (["status", folder], ["crawl", "--into", folder, "http://127.0.0.1:9/", *OWNED]):
+        result = limpet(*words)
+        assert result.code == 4, result
+        assert "11.sqlite is missing: restore it from a copy" in result.complaint
+
+
+def test_an_unknown_url_is_told(tmp_path: Path) -> None:
+    """`show` of a URL without a row says where it may have gone."""
+    result = limpet("show", stored(tmp_path), "http://a.example/")
+    assert result.code == 2
+    assert "http://a.example/ is not in" in result.complaint
+
+
+def test_an_empty_crawl_has_an_empty_status(tmp_path: Path) -> None:
+    """The documented keys are there from the first moment."""
+    result = limpet("status", stored(tmp_path), "--json")
+    assert result.code == 0
+    found = result.json
+    assert found["urls"] == {}
+    assert (found["records"], found["bytes"]) == (0, 0)
+    assert found["today"] == {"fetches": 0, "budget": None}
+
+
+def test_help_names_every_verb_and_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
+    """`--help` is enough to begin; every verb has its own."""
+    overview = limpet("--help")
+    assert overview.code == 0
+    for word in (*VERBS, "130 interrupted"):
+        assert word in overview.stdout
+    for words in (*([verb, "--help"] for verb in VERBS), ["--version"]):
+        with pytest.raises(SystemExit) as left:
+            main(words)
+        assert left.value.code == 0
+        assert capsys.readouterr().out.startswith(("usage: limpet ", "limpet "))
+
+
+def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
+    """`limpet urls DIR | head` ends without a traceback."""
+    code = f"{sys.executable} -m limpet.cli.main urls {stored(tmp_path)} | true"
+    result = subprocess.run(["sh", "-c", code], capture_output=True, check=False)
+    assert result.stderr == b""
+    assert LIMPET[0] == sys.executable

@@ -111,3 +111,8 @@ def _status(member: Member) -> str:
 
 def _shown(line: bytes) -> str:
     return line[:160].decode("utf-8", "replace").strip()
+
+
+def indexed_offsets(index: bytes) -> Iterator[int]:
+    """Where the lines of an index say that responses begin, as far as they can be read."""
+    return (offset for line in index.splitlines() if (offset := _offset(line)) is not None)

@@ -1,0 +1,137 @@
+"""What an archived answer to a request for robots.txt means, read again from RFC 9309 §2.3.1.
+
+Also the two bodies that such an answer may need: its own, with the content coding undone, and a wait that it asks for.
+"""
+
+import hashlib
+import zlib
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from typing import Final, Literal
+
+import msgspec
+
+from limpet.robots import BODY_BYTES_MAX, digest
+
+REDIRECTS: Final = frozenset({300, 301, 302, 303, 307, 308})
+WAITS: Final = frozenset({429, 503})
+RETRY_AFTER_SECONDS_MAX: Final = 366 * 86_400
+
+_DECODED_BYTES_MAX: Final = 1_000_000
+_MEMBERS_MAX: Final = 1_000
+_GZIP, _ZLIB, _RAW = 31, 15, -15
+_CUT: Final = frozenset({"disconnect", "time"})
+
+Meaning = Literal["rules", "allow_all", "redirect", "unreachable"]
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """One archived answer. `digest` names the copy it makes: of the rules, or of a word that stands for "allow all"."""
+
+    url: str
+    start_us: int
+    end_us: int
+    status: int
+    meaning: Meaning
+    digest: str
+    body_digest: str
+    target: str = ""  # where a redirect leads, canonical; "" if nowhere
+
+    @property
+    def licenses(self) -> bool:
+        """Whether a fetch may rest on it."""
+        return self.meaning in {"rules", "allow_all"}
+
+    @property
+    def false_digests(self) -> frozenset[str]:
+        """Names under which an answer that licenses nothing could have been taken for a licence."""
+        words = (f"unreachable:http_{self.status}", f"allow_all:{self.status}")
+        return frozenset({self.digest, self.body_digest, *map(marker, words)})
+
+
+def marker(words: str) -> str:
+    """The digest that stands for a copy without a body, such as "allow_all:404"."""
+    return hashlib.sha256(words.encode()).hexdigest()
+
+
+def meaning_of(status: int, body: bytes | None) -> tuple[Meaning, str]:
+    """What an answer means and the digest of the copy it makes. `body` None: it arrived in part only.
+
+    2xx: the rules in it (§2.3.1.1). 4xx: none (§2.3.1.3), except 429, with which a site has not opened itself. The rest
+    is complete disallow (§2.3.1.4), a redirect until it has been followed.
+    """
+    if 200 <= status < 300:
+        return ("unreachable", marker("unreachable:reset")) if body is None else ("rules", digest(body))
+    if status in REDIRECTS:
+        return "redirect", ""
+    if 400 <= status < 500 and status != 429:
+        return "allow_all", marker(f"allow_all:{status}")
+    return "unreachable", marker(f"unreachable:http_{status}")
+
+
+def decoded_body(payload: bytes, content_encoding: bytes | None, truncated: str) -> bytes | None:
+    """A robots.txt body with its content coding undone, as far as anybody parses; None when a part of it is missing."""
+    if truncated in _CUT:
+        return None
+    data = payload
+    for coding in reversed((content_encoding or b"").lower().split(b",")):
+        undone = _undone(data, coding.strip())
+        if undone is None:
+            return None
+        data = undone
+    return data
+
+
+def _undone(data: bytes, coding: bytes) -> bytes | None:
+    if coding in {b"gzip", b"x-gzip"} and data.startswith(b"\x1f\x8b"):
+        return _gzip(data)
+    if coding == b"deflate" and data:
+        whole = _inflated(data, _ZLIB) or _inflated(data, _RAW)
+        return data if whole is None else whole[0] if whole[1] or len(whole[0]) >= BODY_BYTES_MAX else None
+    return data
+
+
+def _gzip(data: bytes) -> bytes | None:
+    """All members; what follows them is passed over."""
+    out = bytearray()
+    for _ in range(_MEMBERS_MAX):
+        found = _inflated(data, _GZIP)
+        if found is None:
+            break
+        part, ended, data = found
+        out += part
+        if len(out) >= _DECODED_BYTES_MAX:
+            return bytes(out[:_DECODED_BYTES_MAX])
+        if not ended:
+            return bytes(out) if len(out) >= BODY_BYTES_MAX else None
+        if not data.startswith(b"\x1f\x8b"):
+            return bytes(out)
+    return bytes(out) if len(out) >= BODY_BYTES_MAX else None
+
+
+def _inflated(data: bytes, window: int) -> tuple[bytes, bool, bytes] | None:
+    """Content of one stream, whether it ended, and what follows it; None if it is damaged from the start."""
+    inflater = zlib.decompressobj(window)
+    try:
+        part = inflater.decompress(data, _DECODED_BYTES_MAX)
+    except zlib.error:
+        return None
+    return part, inflater.eof, inflater.unused_data
+
+
+def wait_until_us(status: int, retry_after: bytes | None, start_us: int) -> int:
+    """Until when a 429 or 503 asks to be left alone (RFC 9110 §10.2.3, both forms); 0 if it does not say.
+
+    Seconds are counted from the send, which is the earliest that they can have begun.
+    """
+    text = (retry_after or b"").strip()
+    if status not in WAITS or not text:
+        return 0
+    if text.isdigit():
+        return start_us + min(int(text[:12]), RETRY_AFTER_SECONDS_MAX) * 1_000_000
+    try:
+        date = parsedate_to_datetime(text.decode("latin-1"))
+        until_us = int(date.replace(tzinfo=date.tzinfo or UTC).timestamp() * 1e6)
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return 0
+    return min(until_us, start_us + RETRY_AFTER_SECONDS_MAX * 1_000_000)

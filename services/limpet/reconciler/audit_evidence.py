@@ -1,0 +1,145 @@
+"""Every exchange of a crawl, sorted by host and time: too many for memory, so in a file that has no name.
+
+See `limpet.reconciler.places` for what such a file is.
+"""
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from enum import IntEnum
+from typing import Any, Final, Self
+
+import msgspec
+
+from limpet.reconciler.audit_answers import Answer
+
+CACHE_KIB: Final = 32_768
+BATCH: Final = 2_000
+
+
+class ExchangeKind(IntEnum):
+    """What a request was for. Their order is that of exchanges with one start."""
+
+    ROBOTS = 0
+    PAGE = 1
+    FAILURE = 2  # a page that no HTTP answer came for: an outcome without a record
+    CONTACT = 3  # a response whose metadata is missing
+
+
+class Exchange(msgspec.Struct, frozen=True, array_like=True):
+    """One request and what came of it, as far as politeness goes. Times in microseconds since the epoch."""
+
+    host: str
+    start_us: int
+    end_us: int
+    kind: ExchangeKind
+    authority: str
+    url: str
+    digest: str = ""  # of the copy that is named as its licence
+    gap_us: int = 0  # recorded as in force at the send
+    until_us: int = 0  # end of the wait that its answer asked for
+    incarnation: int = 0
+    where: str = ""  # segment+offset
+
+
+_TABLES: Final = """
+CREATE TABLE exchange (
+  host TEXT, start_us INTEGER, end_us INTEGER, kind INTEGER, authority TEXT, url TEXT, digest TEXT, gap_us INTEGER,
+  until_us INTEGER, incarnation INTEGER, place TEXT
+);
+CREATE TABLE answer (
+  url TEXT, start_us INTEGER, end_us INTEGER, status INTEGER, meaning TEXT, digest TEXT, body_digest TEXT, target TEXT
+);
+CREATE TABLE body (digest TEXT PRIMARY KEY, data BLOB) WITHOUT ROWID;
+"""
+_INDEXES: Final = """
+CREATE INDEX answer_url ON answer (url, start_us);
+CREATE INDEX answer_digest ON answer (digest, url);
+"""
+
+
+class Evidence:
+    """Fill it, `settle` it, then read it. Use as `with`."""
+
+    def __init__(self) -> None:
+        self._waiting: list[Exchange] = []
+        self._database = sqlite3.connect("", isolation_level=None)
+        self._database.execute("PRAGMA journal_mode = OFF").fetchall()
+        self._database.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+        self._database.executescript(_TABLES)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self._database.close()
+
+    # -- filling -------------------------------------------------------------------------------------------------------
+    def add(self, exchange: Exchange) -> None:
+        """One exchange."""
+        self._waiting.append(exchange)
+        if len(self._waiting) >= BATCH:
+            self._flush()
+
+    def add_answer(self, answer: Answer, body: bytes | None) -> None:
+        """What a request for robots.txt brought; equal bodies are kept once."""
+        values = msgspec.structs.astuple(answer)
+        self._database.execute("INSERT INTO answer VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
+        if body is not None:
+            self._database.execute("INSERT OR IGNORE INTO body VALUES (?, ?)", (answer.digest, body))
+
+    def settle(self) -> None:
+        """Nothing more will be added."""
+        self._flush()
+        self._database.executescript(_INDEXES)
+
+    def _flush(self) -> None:
+        rows: Iterable[tuple[Any, ...]] = [msgspec.structs.astuple(exchange) for exchange in self._waiting]
+        self._database.execute("BEGIN")
+        self._database.executemany("INSERT INTO exchange VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        self._database.execute("COMMIT")
+        self._waiting.clear()
+
+    # -- reading -------------------------------------------------------------------------------------------------------
+    def exchanges(self) -> Iterator[Exchange]:
+        """Every exchange, host by host, in the order of their starts."""
+        sql = "SELECT * FROM exchange ORDER BY host, start_us, kind, url"
+        for host, start_us, end_us, kind, *rest in self._database.execute(sql):
+            yield Exchange(host, start_us, end_us, ExchangeKind(kind), *rest)
+
+    def answers(self, url: str, from_us: int, to_us: int, limit: int) -> list[Answer]:
+        """Answers of `url` that were asked for in a span of time, the first ones first."""
+        sql = "SELECT * FROM answer WHERE url = ? AND start_us >= ? AND start_us < ? ORDER BY start_us LIMIT ?"
+        return [_answer(row) for row in self._database.execute(sql, (url, from_us, to_us, limit)).fetchall()]
+
+    def asked_again_us(self, url: str, after_us: int) -> int | None:
+        """When `url` was asked for again after a moment."""
+        sql = "SELECT min(start_us) FROM answer WHERE url = ? AND start_us > ?"
+        found: int | None = self._database.execute(sql, (url, after_us)).fetchone()[0]
+        return found
+
+    def served(self, digest: str, url: str = "") -> Answer | None:
+        """An answer that makes the copy `digest`, of `url` if one is given."""
+        sql = "SELECT * FROM answer WHERE digest = ?1 AND (?2 = '' OR url = ?2) ORDER BY url, start_us LIMIT 1"
+        row = self._database.execute(sql, (digest, url)).fetchone()
+        return None if row is None else _answer(row)
+
+    def body(self, digest: str) -> bytes:
+        """The rules of a copy; b"" for one without a body."""
+        row: tuple[bytes] | None = self._database.execute(
+            "SELECT data FROM body WHERE digest = ?", (digest,)
+        ).fetchone()
+        return b"" if row is None else row[0]
+
+
+def _answer(row: tuple[Any, ...]) -> Answer:
+    url, start_us, end_us, status, meaning, digest, body_digest, target = row
+    return Answer(
+        url=url,
+        start_us=start_us,
+        end_us=end_us,
+        status=status,
+        meaning=meaning,
+        digest=digest,
+        body_digest=body_digest,
+        target=target,
+    )

@@ -1,0 +1,236 @@
+"""May this URL be fetched, says who? Two readers of robots.txt that share nothing with `limpet.robots`.
+
+*protego* is the auditor. It is known to differ from RFC 9309, mostly by allowing more (see docs/adr/0002), so a second
+reader stands beside it: `PlainRules`, the text of RFC 9309 written down as plainly as it goes. What either forbids is a
+violation, with one exception: what protego alone forbids, for one of these reasons of its own, is only noted:
+
+* `$` anywhere in a rule also stands for a literal dollar sign, so `Disallow: /a$` forbids `/a%24b`;
+* a group's name is looked for anywhere in ours, so the group `hedwig` captures `hedwig-news`;
+* the stars in a group's name are dropped, so `foo*bot` is taken for `foobot`;
+* rules are ordered by their length after escaping, so `Disallow: /é` outweighs `Allow: /abc`;
+* `%3A` and `:` count as the same, as do other reserved characters and their escapes;
+* U+2028, U+0085, form feeds and others end a line, and a word without a colon can be a directive.
+"""
+
+import functools
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import msgspec
+from protego import Protego
+
+COPIES_KEPT_MAX: Final = 64
+PROTEGO_RULES_MAX: Final = 1_000_000
+"""Protego keeps every rule once for every agent of its group: a small file can be made to ask for gigabytes."""
+
+PROTEGO_AGENTS_MAX: Final = 2_000
+"""It also looks for each agent among all others."""
+
+DELAY_SECONDS_MAX: Final = 10 * 366 * 86_400.0
+
+_LINE_ENDS: Final = re.compile(rb"\r\n|\n|\r")  # RFC 9309 §2.2: EOL
+_TOKEN: Final = re.compile(rb"\*|[A-Za-z_-]+")  # §2.2.1: product-token
+_ESCAPES: Final = re.compile(rb"%[0-9A-Fa-f]{2}|[^!-~]|[\"%<>\\^`{|}]")  # and what RFC 3986 lets no URI hold
+_UNRESERVED: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")  # RFC 3986 §2.3
+_SPELLINGS: Final = (
+    (b"user-agent", (b"user-agent", b"useragent", b"user agent")),
+    (b"allow", (b"allow",)),
+    (b"disallow", (b"disallow", b"dissallow", b"dissalow", b"disalow", b"diasllow", b"disallaw")),
+    (b"crawl-delay", (b"crawl-delay", b"crawldelay", b"crawl delay")),
+)
+"""Beginnings of a key that https://github.com/google/robotstxt takes for it. They count because they end groups too."""
+
+_STARS: Final = re.compile(rb"\*+")
+_BOM: Final = b"\xef\xbb\xbf"
+
+
+class Opinion(msgspec.Struct, frozen=True):
+    """What both readers say. `rule` is the line that decided for the plain one, "" if none did."""
+
+    protego: bool
+    plain: bool
+    rule: str
+
+
+class _Rule(msgspec.Struct, frozen=True):
+    allow: bool
+    pattern: bytes
+    text: str
+    matches: Callable[[bytes], bool]
+
+
+class _Group(msgspec.Struct):
+    """Consecutive User-agent lines and what follows them."""
+
+    agents: list[bytes] = []
+    rules: list[tuple[bool, bytes]] = []
+    delays: list[tuple[float, int]] = []  # seconds, and how many agents stand above the line
+
+    def delay_seconds(self, name: bytes) -> float:
+        """The longest crawl-delay for an agent of the group, 0 = none."""
+        place = self.agents.index(name)
+        return max((seconds for seconds, above in self.delays if above > place), default=0.0)
+
+
+class PlainRules:
+    """A robots.txt as one agent is to read it, after RFC 9309 §2.2 to the letter and no further."""
+
+    def __init__(self, body: bytes, agent: str) -> None:
+        groups = list(_groups(body))
+        name = _token(agent.encode("utf-8", "replace"))
+        name = name if any(name in group.agents for group in groups) else b"*"
+        mine = [group for group in groups if name in group.agents]
+        rules = [_rule(allow, value) for group in mine for allow, value in group.rules]
+        # §2.2.2: the most octets decide, and of two that are equally long the one that allows.
+        self._rules = sorted(rules, key=lambda rule: (-len(rule.pattern), not rule.allow))
+        # No RFC knows crawl-delay. A line can only speak for the agents named above it; the longest one is meant.
+        self.delay_seconds = max((group.delay_seconds(name) for group in mine), default=0.0)
+
+    def decide(self, target: bytes) -> tuple[bool, str]:
+        """Whether the path and query `target` may be fetched, and the rule that says so."""
+        if target == b"/robots.txt":
+            return True, ""
+        octets = _octets(target).replace(b"*", b"%2A").replace(b"$", b"%24")
+        rule = next((rule for rule in self._rules if rule.matches(octets)), None)
+        return (True, "") if rule is None else (rule.allow, rule.text)
+
+
+def _groups(body: bytes) -> Iterator[_Group]:
+    """Groups in order. Lines that mean nothing here, crawl-delay among them, end no group (§2.2.4)."""
+    group: _Group | None = None
+    ruled = False
+    for line in _LINE_ENDS.split(body.removeprefix(_BOM)):
+        key, value = _statement(line.partition(b"#")[0].strip())
+        if key == b"user-agent":
+            if group is None or ruled:
+                group, ruled = _Group(), False
+                yield group
+            group.agents.append(_token(value))
+        elif key in {b"allow", b"disallow"} and group is not None:
+            ruled = True
+            if value:
+                group.rules.append((key == b"allow", value))
+        elif key == b"crawl-delay" and group is not None:
+            group.delays.append((_seconds(value), len(group.agents)))
+
+
+def _statement(text: bytes) -> tuple[bytes, bytes]:
+    """Key and value of a line, (b"", b"") if it says nothing here. Two words count without a colon between them."""
+    key, colon, value = text.partition(b":")
+    if not colon:
+        words = text.split()
+        key, value = words if len(words) == 2 else (b"", b"")
+    key = key.strip().lower()
+    known = next((name for name, beginnings in _SPELLINGS if key.startswith(beginnings)), b"")
+    return known, value.strip()
+
+
+def _token(value: bytes) -> bytes:
+    match = _TOKEN.match(value)
+    return match[0].lower() if match is not None else b""
+
+
+def _seconds(value: bytes) -> float:
+    """A crawl-delay; 0 if it is no number or beyond all reason."""
+    try:
+        seconds = float(value)
+    except ValueError:
+        return 0.0
+    return seconds if 0 <= seconds <= DELAY_SECONDS_MAX else 0.0
+
+
+def _rule(allow: bool, value: bytes) -> _Rule:
+    octets = _octets(value)
+    text = f"{'Allow' if allow else 'Disallow'}: {value[:200].decode('utf-8', 'replace')}"
+    return _Rule(allow, octets, text, _matcher(octets))
+
+
+def _matcher(pattern: bytes) -> Callable[[bytes], bool]:
+    """§2.2.3: `*` is any octets, `$` at the end is the end. In linear time for each star."""
+    ends = pattern.endswith(b"$")
+    parts = [part.replace(b"$", b"%24") for part in _STARS.sub(b"*", pattern[: -1 if ends else None]).split(b"*")]
+    first, *rest = parts
+    if not rest:
+        return (lambda octets: octets == first) if ends else (lambda octets: octets.startswith(first))
+    return functools.partial(_match_parts, first, tuple(rest), ends)
+
+
+def _match_parts(first: bytes, rest: tuple[bytes, ...], ends: bool, octets: bytes) -> bool:
+    if not octets.startswith(first):
+        return False
+    position = len(first)
+    for part in rest[:-1]:
+        found = octets.find(part, position)
+        if found < 0:
+            return False
+        position = found + len(part)
+    last = rest[-1]
+    if ends:
+        return octets.endswith(last) and len(octets) - len(last) >= position
+    return octets.find(last, position) >= 0
+
+
+def _octets(text: bytes) -> bytes:
+    """§2.2.2: escapes of unreserved characters are undone, what no URI may hold is escaped, hex in upper case."""
+    return _ESCAPES.sub(_escape, text)
+
+
+def _escape(match: re.Match[bytes]) -> bytes:
+    found = match[0]
+    octet = int(found[1:], 16) if len(found) == 3 else found[0]
+    return bytes([octet]) if octet in _UNRESERVED else b"%%%02X" % octet
+
+
+class Readers:
+    """Both readers over archived copies; keeps the last few, since a host's fetches come together."""
+
+    def __init__(self, agent: str, body_of: Callable[[str], bytes]) -> None:
+        self._agent = agent
+        self._body_of = body_of
+        self._kept: OrderedDict[str, tuple[Protego | None, PlainRules]] = OrderedDict()
+        self.unread_by_protego = 0
+
+    def opinion(self, digest: str, url: str) -> Opinion:
+        """What both say of the absolute `url` after the copy with this digest."""
+        protego, plain = self._readers(digest)
+        target = url[url.index("/", url.index("://") + 3) :].encode("ascii", "replace")
+        allowed, rule = plain.decide(target)
+        return Opinion(_ask(protego, url, self._agent), allowed, rule)
+
+    def delay_us(self, digest: str) -> int:
+        """The crawl-delay of the copy with this digest, 0 = none."""
+        return int(self._readers(digest)[1].delay_seconds * 1e6)
+
+    def _readers(self, digest: str) -> tuple[Protego | None, PlainRules]:
+        kept = self._kept.get(digest)
+        if kept is None:
+            body = self._body_of(digest)
+            kept = self._kept[digest] = _protego(body), PlainRules(body, self._agent)
+            self.unread_by_protego += kept[0] is None
+            if len(self._kept) > COPIES_KEPT_MAX:
+                self._kept.popitem(last=False)
+        self._kept.move_to_end(digest)
+        return kept
+
+
+def _protego(body: bytes) -> Protego | None:
+    """What protego reads, which wants text; None when it cannot be had at a bearable price."""
+    lines = [line.lstrip()[:4].lower() for line in _LINE_ENDS.split(body)]
+    agents = sum(line == b"user" for line in lines)
+    if agents > PROTEGO_AGENTS_MAX or agents * len(lines) > PROTEGO_RULES_MAX:
+        return None
+    try:
+        return Protego.parse(body.removeprefix(_BOM).decode("utf-8", "replace"))
+    except Exception:  # noqa: BLE001 - whatever a stranger's bytes do to another library, the plain reader still judges
+        return None
+
+
+def _ask(protego: Protego | None, url: str, agent: str) -> bool:
+    if protego is None:
+        return True
+    try:
+        return bool(protego.can_fetch(url, agent))
+    except Exception:  # noqa: BLE001 - see _protego
+        return True

@@ -4,7 +4,7 @@
 
 One page of 72 KB HTML, about 32 KB as gzip on the wire. Both writers make its response, request and metadata records,
 one gzip member each, SHA-1 over block and payload; ours also the SHA-256 of the payload for the row. warcio is given
-the same header bytes and its default level; what it needs besides (its header object, the record ids) is counted, since it
+the same header bytes and its default level; what it needs besides (its header object, the record ids) is counted, as it
 cannot do without. CPU is that of this process, threads included, user and system; the order of the rows is turned in
 every round; reported is the median, each round beside it. `--adr FILE` writes the table between the markers of a page.
 """

@@ -10,6 +10,7 @@ from limpet.segments.layout import OPEN, TEMPORARY, create_afresh, find, size_of
 from limpet.warc import members
 
 _COPY_BYTES: Final = 1_048_576
+_LOCK_TRIES: Final = 5
 
 Read = Callable[[int, int], bytes]
 """`read(offset, size_bytes)` of the bytes that a segment should have."""
@@ -65,7 +66,7 @@ def cut(disk: Disk, folders: Sequence[Path], name: str, good_bytes: int) -> bool
     with contextlib.ExitStack() as stack:
         files: list[tuple[Path, DiskFile]] = []
         for path in paths:
-            file = disk.reopen(path)
+            file = _lock(disk, path)
             if file is None:
                 return False
             stack.callback(_close, file)
@@ -82,6 +83,11 @@ def cut(disk: Disk, folders: Sequence[Path], name: str, good_bytes: int) -> bool
         for path, file in files:
             _complete(disk, read, path, file, good_bytes)
     return True
+
+
+def _lock(disk: Disk, path: Path) -> DiskFile | None:
+    """The locked file. Tried a few times: somebody who lists segments holds each lock for an instant, too."""
+    return next((file for _ in range(_LOCK_TRIES) if (file := disk.reopen(path)) is not None), None)
 
 
 def _source(disk: Disk, paths: Sequence[Path], good_bytes: int) -> Read:

@@ -17,6 +17,10 @@ FAILURES_MAX: Final = 3
 """Segments that may fail in a row before the disk is given up."""
 
 
+FULL_SEGMENTS_MAX: Final = 2
+"""Full segments that wait for their seal; one more and the oldest is sealed at once."""
+
+
 class WriterLimits(msgspec.Struct, frozen=True, kw_only=True):
     """When a segment is full, and how much may wait to be written."""
 
@@ -24,6 +28,7 @@ class WriterLimits(msgspec.Struct, frozen=True, kw_only=True):
     roll_captures_max: int = 100_000  # bounds the index lines kept until the seal: about 25 MB
     queue_bytes_max: int = 33_554_432
     idle_seal_seconds: float = 3_600.0
+    full_seal_seconds: float = 60.0  # until a full segment is sealed: time to complete what was appended last
 
 
 class _Append:
@@ -37,6 +42,9 @@ class _Append:
 
 class LocalSegmentWriter:
     """`SegmentWriter` over local files. Whatever is queued while a sync runs becomes the next group.
+
+    A full segment stays `.open` and locked a while: recovery looks for captures without an outcome in segments that are
+    not sealed, and those appended last may not have theirs yet. `healthy` and later appends seal it.
 
     Three failed segments in a row are a broken disk: `CannotGoOn` from then on. `left_unsealed` names segments that
     were full or idle and whose seal failed: they stay `.open`, unlocked, and recovery seals them.
@@ -59,6 +67,7 @@ class LocalSegmentWriter:
         self._check_room = check_room
         self._serial = 0
         self._segment: OpenSegment | None = None
+        self._full: deque[tuple[OpenSegment, float]] = deque()  # and since when
         self._queue: deque[_Append] = deque()
         self._queued_bytes = 0
         self._space = asyncio.Event()
@@ -88,7 +97,7 @@ class LocalSegmentWriter:
         """See `SegmentWriter.healthy`: goes through the writing thread, so a disk that hangs shows. Seals when idle."""
         self._check_end()
         await self._runner.run(self._check_room)
-        if self._is_idle():
+        if self._seal_due():
             self._start()
 
     async def close(self) -> None:
@@ -96,14 +105,11 @@ class LocalSegmentWriter:
         self._end = self._end or CannotGoOn("the segment writer is closed")
         if self._task is not None:
             await asyncio.shield(self._task)
-        segment, self._segment = self._segment, None
-        if segment is not None:
-            try:
-                await self._runner.run(segment.seal)
-            except (OSError, Definite) as error:
-                raise CannotGoOn(
-                    f"segment {segment.name} could not be sealed: {error}; nothing is lost, the next start seals it"
-                ) from error
+        self._set_aside()
+        failed = [await self._seal(segment) for segment, _ in self._full]
+        self._full.clear()
+        if any(failed):
+            raise CannotGoOn(f"{'; '.join(filter(None, failed))}: nothing is lost, the next start seals what is open")
 
     def _check_end(self) -> None:
         if self._end is not None:
@@ -115,7 +121,7 @@ class LocalSegmentWriter:
 
     async def _work(self) -> None:
         try:
-            while self._queue or self._is_idle():
+            while self._queue or self._seal_due():
                 await self._step()
         except asyncio.CancelledError:
             self._die(CannotGoOn("the segment writer was stopped"))
@@ -126,18 +132,23 @@ class LocalSegmentWriter:
             self._task = None
 
     async def _step(self) -> None:
-        """Commit one group, or roll."""
-        self._drop_cancelled()
-        segment = self._segment
-        if segment is not None and (not self._queue or self._is_full(segment, self._queue[0])):
-            if self._queue or self._is_idle():
-                await self._retire(segment)
+        """Seal one segment, or commit one group."""
+        if self._seal_due():
+            if not self._full:
+                self._set_aside()
+            segment, _ = self._full.popleft()
+            await self._seal(segment)
             return
-        if self._queue:
-            if segment is None:
-                segment = self._segment = self._new_segment(self._serial)
-                self._serial += 1
-            await self._commit(segment, self._take_group(segment))
+        self._drop_cancelled()
+        if not self._queue:
+            return
+        if self._segment is not None and self._is_full(self._segment, self._queue[0]):
+            self._set_aside()
+        elif self._segment is None:
+            self._segment = self._new_segment(self._serial)
+            self._serial += 1
+        else:
+            await self._commit(self._segment, self._take_group(self._segment))
 
     async def _commit(self, segment: OpenSegment, group: list[_Append]) -> None:
         captures = [item.members for item in group]
@@ -165,12 +176,20 @@ class LocalSegmentWriter:
             if not segment.usable:
                 self._segment = None
 
-    async def _retire(self, segment: OpenSegment) -> None:
-        self._segment = None
+    def _set_aside(self) -> None:
+        """The segment gets no more captures; it waits for its seal."""
+        if self._segment is not None:
+            self._full.append((self._segment, self._clock.monotonic()))
+            self._segment = None
+
+    async def _seal(self, segment: OpenSegment) -> str:
+        """Seal it; what went wrong, or ""."""
         try:
             await self._runner.run(segment.seal)
-        except (OSError, Definite):
+        except (OSError, Definite) as error:
             self.left_unsealed.append(segment.name)
+            return f"segment {segment.name} could not be sealed: {error}"
+        return ""
 
     def _take_group(self, segment: OpenSegment) -> list[_Append]:
         """What is queued and fits, at least one."""
@@ -193,9 +212,12 @@ class LocalSegmentWriter:
         too_long = segment.next_offset + item.size_bytes > self._limits.roll_bytes
         return too_long or segment.captures >= self._limits.roll_captures_max
 
-    def _is_idle(self) -> bool:
+    def _seal_due(self) -> bool:
+        now = self._clock.monotonic()
+        if self._full:
+            return len(self._full) > FULL_SEGMENTS_MAX or now - self._full[0][1] >= self._limits.full_seal_seconds
         used = self._segment is not None and self._segment.captures > 0
-        return used and self._clock.monotonic() - self._used_at >= self._limits.idle_seal_seconds
+        return used and not self._queue and now - self._used_at >= self._limits.idle_seal_seconds
 
     def _drop_cancelled(self) -> None:
         """An append whose caller has gone is not written: nobody would ever say where it is."""

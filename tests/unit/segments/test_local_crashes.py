@@ -57,7 +57,7 @@ def store_on(disk: Disk, folders: list[Path]) -> LocalSegments:
         disk=disk,
         runner=InlineRunner(),
         clock=SystemClock(),
-        limits=WriterLimits(roll_captures_max=2),
+        limits=WriterLimits(roll_captures_max=2, full_seal_seconds=0),
         min_free_bytes=0,
     )
 

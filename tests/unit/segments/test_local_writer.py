@@ -80,6 +80,28 @@ def test_idle_segments_are_sealed_by_the_health_check() -> None:
     bench.run(main)
 
 
+def test_a_full_segment_is_sealed_after_a_while() -> None:
+    """It stays open to recovery until what was appended last has had time for its outcome; no more than two wait."""
+    bench = Bench(limits=WriterLimits(roll_captures_max=1))
+
+    async def main() -> None:
+        writer = await bench.store.open_writer("a", warcinfo)
+        for number, sealed in ((1, 0), (2, 0), (3, 0), (4, 1), (5, 2)):
+            await writer.append(capture(number))
+            await bench.clock.sleep(0)
+            infos = await bench.store.infos()
+            assert [info.sealed for info in infos] == [True] * sealed + [False] * (number - sealed)
+            assert [info.live for info in infos] == [False] * sealed + [True] * (number - sealed)
+        await bench.clock.sleep(60)
+        await writer.healthy()
+        await bench.clock.sleep(0)
+        assert [info.sealed for info in await bench.store.infos()] == [True] * 4 + [False]
+        await writer.close()
+        assert [info.sealed for info in await bench.store.infos()] == [True] * 5
+
+    bench.run(main)
+
+
 def test_full_segments_by_count() -> None:
     """So many captures fill a segment whatever their size: its index lines are held in memory until the seal."""
     bench = Bench(limits=WriterLimits(roll_captures_max=3))
@@ -211,7 +233,8 @@ def test_three_failures_in_a_row_are_a_broken_disk() -> None:
 
 def test_a_failed_seal_leaves_the_segment_to_recovery() -> None:
     """A seal is bookkeeping: when it fails at a roll the appends go on, and the segment is named."""
-    bench = Bench(LostReply(MemoryDisk(), "rename", 1), limits=WriterLimits(roll_captures_max=1))
+    limits = WriterLimits(roll_captures_max=1, full_seal_seconds=0)
+    bench = Bench(LostReply(MemoryDisk(), "rename", 1), limits=limits)
 
     async def main() -> None:
         writer = await bench.store.open_writer("a", warcinfo)

@@ -1,9 +1,11 @@
 """WARC: what goes in comes out, whatever it is; nothing that comes in does harm."""
 
 import contextlib
+import random
 
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from limpet.fetch.port import Capture, Head
 from limpet.testing.captures import wire_capture
@@ -18,6 +20,7 @@ from limpet.warc import (
     clean_uri,
     date_us,
     index_line,
+    line_of,
     members,
     parse_record,
     payload_of,
@@ -121,6 +124,19 @@ def test_a_torn_file_keeps_its_whole_members(captures: list[Capture], cut: int) 
     ends = [0, *(member.end for member in found)]
     assert scan.good_bytes == ends[-1]
     assert len(found) == len(pieces) or cut < ends[-1] + len(pieces[len(found)])
+
+
+@given(CAPTURES, METAS, st.integers(min_value=0, max_value=3_000))
+def test_written_and_scanned_index_lines_agree(capture: Capture, meta: CaptureMeta, stuffing: int) -> None:
+    """The line that a writer keeps, from the first bytes of a member, is the one that a scan of all its bytes gives."""
+    random_bytes = random.Random(stuffing).randbytes(stuffing)
+    capture = structs.replace(capture, response_bytes=capture.response_bytes + random_bytes)
+    records = capture_members(capture, meta, "", bytes(48))
+    data = b"".join(records.members)
+    scanned = [line_of(member, "f") for member in members(lambda offset, size: data[offset : offset + size], len(data))]
+    offsets = [sum(map(len, records.members[:index])) for index in range(3)]
+    assert [index_line(m, "f", offset) for m, offset in zip(records.members, offsets, strict=True)] == scanned
+    assert [line is not None for line in scanned] == [True, False, False]
 
 
 @given(st.text(max_size=500))

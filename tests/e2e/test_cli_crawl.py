@@ -34,6 +34,7 @@ def test_a_crawl_runs_to_its_end_and_answers_questions(tmp_path: Path) -> None:
         assert len(listed(folder, "fetched")) >= 60
         _check_status(folder)
         _check_show(folder, origin.seeds[0])
+        _check_judges(folder)
         _check_failures(folder, expected(origin, "gone"))
         again = limpet("crawl", "--into", folder, "--json")
         assert again.code == 0, again
@@ -66,6 +67,17 @@ def _check_show(folder: Path, url: str) -> None:
     text = limpet("show", folder, url).stdout
     assert place["segment"] in text
     assert outcome["robots_digest"] in text
+
+
+def _check_judges(folder: Path) -> None:
+    """`verify`, `verify --links` and `audit` looked at everything and found nothing."""
+    for words in (["verify", folder], ["verify", folder, "--links"], ["audit", folder]):
+        result = limpet(*words, "--json")
+        assert result.code == 0, result
+        assert result.json["ok"] is True
+        assert result.json["findings"] == []
+        assert sum(result.json["checked"].values()) > 60
+    assert limpet("verify", folder, "--links").stdout.endswith(": nothing is lost\n")
 
 
 def _check_failures(folder: Path, gone: set[str]) -> None:
@@ -188,10 +200,15 @@ def test_urls_can_be_added_between_runs(tmp_path: Path) -> None:
         assert result.json == {"new": 2, "known": 1, "rejected": []}
         assert listed(folder, "due") == set(origin.seeds[1:])
         missing = origin.seeds[0] + "missing/none.html"
-        result = limpet("crawl", missing, "--into", folder)
+        moved = min(expected(origin, "redirect"))
+        result = limpet("crawl", missing, moved, "--into", folder)
         assert result.code == 3, result
         assert f"{missing} (gone: http_404)" in result.stdout
-        assert listed(folder, "fetched") == set(origin.seeds)
+        assert "(a seed redirected there, so it is one)" in result.stdout
+        found = listed(folder, "fetched")
+        assert found > {*origin.seeds, moved}
+        assert found <= {*origin.seeds} | expected(origin, "page", "redirect")
+        assert len(found) <= len(origin.seeds) + 3, "scope page: the seeds and where they lead"
 
 
 def test_a_terminal_sees_a_live_line_and_ctrl_c_works(tmp_path: Path) -> None:

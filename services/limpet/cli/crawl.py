@@ -15,6 +15,7 @@ from limpet.cli.summary import EXIT_INTERRUPTED, Summary, as_json, as_text, summ
 from limpet.clock import SystemClock
 from limpet.embedded.collect import Collector
 from limpet.embedded.door import RingDoor
+from limpet.embedded.finder import seeds
 from limpet.embedded.folder import Folder
 from limpet.embedded.lock import FolderLock
 from limpet.embedded.supervisor import Report, Supervisor
@@ -50,12 +51,13 @@ def crawl(arguments: argparse.Namespace) -> int:
 
 def _run(folder: Folder, plan: Plan, views: ShardViews, watch: Display | Silence) -> Summary | None:
     """The run and its summary, None when it was told to stop at once."""
+    known_seeds = (*seeds(views), *plan.run.seeds)
     try:
         with asyncio.Runner() as runner:
             report = runner.run(_supervise(folder, plan, views, watch))
     finally:
         watch.close()
-    return None if report is None else summarize(folder, views, report)
+    return None if report is None else summarize(folder, views, report, known_seeds)
 
 
 async def _supervise(folder: Folder, plan: Plan, views: ShardViews, watch: Display | Silence) -> Report | None:

@@ -9,11 +9,12 @@ import msgspec
 
 from limpet.cli.owning import retry
 from limpet.cli.printing import plain, print_json, print_lines
-from limpet.cli.reading import Finder, fetches_since, rows
+from limpet.cli.reading import fetches_since, rows
 from limpet.cli.seeds import Entry, check_url
 from limpet.cli.units import show_bytes, show_count, show_duration
 from limpet.clock import SystemClock
 from limpet.embedded.collect import Collected, Collector
+from limpet.embedded.finder import Finder
 from limpet.embedded.folder import Folder
 from limpet.embedded.lock import lock_holder
 from limpet.embedded.views import ShardViews

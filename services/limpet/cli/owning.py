@@ -38,7 +38,7 @@ def add(arguments: argparse.Namespace) -> int:
         raise UsageError("no URL to add: give at least one, or -i FILE")
     permission = judge(seeds, stored_seeds(folder), parse_owned(settings.owned), system_resolve)
     if folder.facts.scope.kind == "any":
-        check_any(permission, depth_max=folder.facts.scope.depth_max, limit=1)
+        check_any(permission, ends=True)  # the next `crawl` asks for its end
     report = asyncio.run(_admit(folder, settings, [seed.url for seed in seeds]))
     if arguments.json:
         rejected = [{"url": url, "rule": rule} for url, rule in report.rejected]

@@ -75,14 +75,14 @@ def apply(permission: Permission, settings: Settings, limit: int | None) -> tupl
     return msgspec.structs.replace(settings, politeness=politeness), pages, [line]
 
 
-def check_any(permission: Permission, *, depth_max: int | None, limit: int | None) -> None:
+def check_any(permission: Permission, *, ends: bool) -> None:
     """Scope `any` follows every link: only between hosts of one's own, and only with an end. Raises `UsageError`."""
     if permission.public:
         raise UsageError(
             f"--scope any needs owned hosts only, and {permission.public[0]} is not: "
             "name it with --owned if it is yours, or use --scope domain"
         )
-    if depth_max is None and limit is None:
+    if not ends:
         raise UsageError("--scope any has no end of its own: add --limit N or --depth N")
 
 

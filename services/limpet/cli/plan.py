@@ -79,7 +79,7 @@ def _permitted(
 ) -> Plan:
     permission = judge(seeds, stored, parse_owned(settings.owned), system_resolve)
     if facts.scope.kind == "any":
-        check_any(permission, depth_max=facts.scope.depth_max, limit=arguments.limit)
+        check_any(permission, ends=facts.scope.depth_max is not None or arguments.limit is not None)
     settings, limit, lines = apply(permission, settings, arguments.limit)
     if not facts.contact and permission.public:
         lines.append("no --contact given: site owners cannot reach you")

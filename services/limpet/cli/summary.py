@@ -1,11 +1,13 @@
 """How a run ended, as text for people, as JSON for programs, and as an exit code."""
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
 
 from limpet.cli.reading import BadSeed, bad_seeds, rejects_by_rule
 from limpet.cli.units import show_bytes, show_count, show_duration
+from limpet.embedded.finder import seeds
 from limpet.embedded.folder import Folder
 from limpet.embedded.supervisor import Ending, Report
 from limpet.embedded.views import ShardViews
@@ -29,6 +31,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     bad_seeds: tuple[BadSeed, ...]
     rejects: tuple[tuple[str, int], ...]  # (rule, links), most first
     segments: str
+    redirected: tuple[str, ...] = ()  # where seeds redirected to in this run: seeds themselves now
 
     @property
     def exit_code(self) -> int:
@@ -41,15 +44,17 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
         return EXIT_UNFINISHED if self.waiting or self.bad_seeds or rejected else EXIT_DONE
 
 
-def summarize(folder: Folder, views: ShardViews, report: Report) -> Summary:
-    """Read what a report needs beside the counters."""
+def summarize(folder: Folder, views: ShardViews, report: Report, known_seeds: Iterable[str]) -> Summary:
+    """Read what a report needs beside the counters. `known_seeds`: of earlier runs, and given to this one."""
     rest = report.end.rest
+    known = set(known_seeds)
     return Summary(
         report=report,
         waiting=rest.queues if rest else (),
         bad_seeds=tuple(bad_seeds(folder, views)),
         rejects=tuple(rejects_by_rule(views).most_common()),
         segments=str(folder.segment_directories[0]),
+        redirected=tuple(url for url in seeds(views) if url not in known),
     )
 
 
@@ -71,6 +76,7 @@ def as_json(summary: Summary) -> dict[str, Any]:
         ],
         "repairs": end.rest.repairs if end.rest else 0,
         "failed_seeds": [{"url": seed.url, "state": seed.state, "reason": seed.reason} for seed in summary.bad_seeds],
+        "redirected_seeds": list(summary.redirected),
         "seeds": {
             "new": report.seeding.new,
             "known": report.seeding.known,
@@ -98,6 +104,8 @@ def as_text(summary: Summary, folder: Folder, limit: int | None) -> str:
         shown = ", ".join(f"{count:,} {rule}" for rule, count in summary.rejects[:RULES_SHOWN_MAX])
         lines.append(f"  left out   {shown}")
     lines.append(f"  archive    {summary.segments}")
+    lines += [f"  seed       {url} (a seed redirected there, so it is one)" for url in summary.redirected[:SHOWN_MAX]]
+    lines += _more(len(summary.redirected), "redirected seed")
     lines += _bad_seed_lines(summary) + _waiting_lines(summary) + _next_lines(summary, folder)
     return "\n".join(lines)
 

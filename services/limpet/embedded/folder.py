@@ -12,7 +12,7 @@ DIR/run/              lock, page permits and worker logs of the process at work;
 
 import os
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -126,9 +126,13 @@ class Folder:
             raise UsageError(f"{where} is damaged ({error}): delete it and give the settings again") from error
 
     def store_settings(self, settings: Settings) -> None:
-        """Remember the settings of this run. Raises `UsageError` when the folder cannot be written."""
+        """Remember what this run sets differently from the defaults, so that another Limpet's defaults are its own.
+
+        Raises `UsageError` when the folder cannot be written.
+        """
+        chosen = _chosen(msgspec.to_builtins(settings), msgspec.to_builtins(Settings()))
         try:
-            write_durably(self.path / SETTINGS_NAME, msgspec.json.format(msgspec.json.encode(settings)) + b"\n")
+            write_durably(self.path / SETTINGS_NAME, msgspec.json.format(msgspec.json.encode(chosen)) + b"\n")
         except OSError as error:
             raise not_writable(self.path, error) from error
 
@@ -174,6 +178,19 @@ def sync_directory(path: Path) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
+
+
+def _chosen(values: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+    """What differs from the defaults, table by table."""
+    found = {}
+    for name, value in values.items():
+        default = defaults[name]
+        if isinstance(value, dict):
+            value = _chosen(value, default)  # noqa: PLW2901 - only its differences matter from here on
+            default = {}
+        if value != default:
+            found[name] = value
+    return found
 
 
 def _replica_name(number: int) -> str:

@@ -108,12 +108,11 @@ def test_scope_any_needs_owned_hosts_and_an_end() -> None:
     """`any` on a public host is refused; on owned hosts it needs --limit or --depth."""
     public = judge(check_entries([Entry("http://example.org/", "")], 2048), (), parse_owned(()), resolve)
     with pytest.raises(UsageError, match="--scope any needs owned hosts only"):
-        check_any(public, depth_max=None, limit=10)
+        check_any(public, ends=True)
     ours = judge(check_entries([Entry("http://m.example/", "")], 2048), (), parse_owned(("m.example",)), resolve)
     with pytest.raises(UsageError, match="add --limit N or --depth N"):
-        check_any(ours, depth_max=None, limit=None)
-    check_any(ours, depth_max=0, limit=None)
-    check_any(ours, depth_max=None, limit=1)
+        check_any(ours, ends=False)
+    check_any(ours, ends=True)
 
 
 def test_a_bad_owned_entry_is_named() -> None:

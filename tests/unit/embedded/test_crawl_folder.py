@@ -1,3 +1,4 @@
+import json
 import os
 from pathlib import Path
 
@@ -5,6 +6,7 @@ import msgspec
 import pytest
 
 from limpet.config import Facts, Settings
+from limpet.config.settings import Politeness
 from limpet.embedded.folder import Folder, check_vacant, is_crawl
 from limpet.model.errors import UsageError
 
@@ -93,6 +95,10 @@ def test_settings_are_remembered(tmp_path: Path) -> None:
     assert folder.load_settings() is None
     folder.store_settings(Settings(owned=("127.0.0.0/8",)))
     assert folder.load_settings() == Settings(owned=("127.0.0.0/8",))
+    assert json.loads((tmp_path / "settings.json").read_text()) == {"owned": ["127.0.0.0/8"]}, "defaults are not stored"
+    slow = Settings(politeness=Politeness(floor_seconds=7.0))
+    folder.store_settings(slow)
+    assert folder.load_settings() == slow
     (tmp_path / "settings.json").write_text('{"no_such_key": 1}')
     with pytest.raises(UsageError, match=r"settings\.json is damaged .*no_such_key.*delete it"):
         folder.load_settings()

@@ -1,0 +1,82 @@
+"""Parser and rules of admission in one, for `verify --links`: from a stored body to the links that must have rows.
+
+The scope grows while a crawl runs: by seeds that are added, and by where the redirects of seeds end. What a page links
+to was judged after the page was fetched, so a seed counts for it that had its row by then; a seed that came later may
+or may not have been there, and proves nothing.
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from limpet.admission.candidates import Desk
+from limpet.admission.rules import Limits
+from limpet.admission.scope import Scope, ScopeKind
+from limpet.config import Facts, Settings
+from limpet.embedded.finder import Finder, seeds
+from limpet.embedded.folder import Folder
+from limpet.embedded.views import ShardViews
+from limpet.model.events import DocumentFetched, PageLinks
+from limpet.model.identity import Fingerprinter
+from limpet.parser.decode import DecodeLimits
+from limpet.parser.page import parse_member
+from limpet.reconciler.verify_links import WantedLink
+
+
+class FolderLinks:
+    """`AdmissibleLinks` of one folder, under the settings of its last run."""
+
+    def __init__(self, folder: Folder, settings: Settings, dated_seeds: Sequence[tuple[int, str]]) -> None:
+        """`dated_seeds`: (time of admission, URL) of every seed."""
+        self._facts = folder.facts
+        self._settings = settings
+        self._seeds = sorted(dated_seeds)
+        self._desks: dict[int, Desk] = {}
+
+    @classmethod
+    def of(cls, folder: Folder) -> "FolderLinks":
+        """Read what is needed from the folder."""
+        with ShardViews(folder) as views:
+            finder = Finder(folder, views)
+            rows = [(finder.row(url), url) for url in seeds(views)]
+        dated = [(row.admitted_us, url) for row, url in rows if row is not None]
+        return cls(folder, folder.load_settings() or Settings(), dated)
+
+    def __call__(self, member: bytes, page: DocumentFetched) -> list[WantedLink]:
+        """See `AdmissibleLinks.__call__`."""
+        parsed = parse_member(member, page, links_max=self._settings.rules.page_links_max, limits=DecodeLimits())
+        links = PageLinks(
+            fp=page.fp,
+            fetched_us=page.fetched_us,
+            url=page.url,
+            depth=page.depth,
+            hops=page.hops,
+            seed=page.seed,
+            links=parsed.links,
+        )
+        judged = self._desk(page.fetched_us).judge([links], page.fetched_us)
+        return [WantedLink(candidate.url, candidate.host, candidate.fp) for candidate in judged.candidates]
+
+    def _desk(self, fetched_us: int) -> Desk:
+        """The judge with the seeds that were there when a page of that time was fetched."""
+        count = bisect_right(self._seeds, fetched_us, key=lambda dated: dated[0])
+        if count not in self._desks:
+            self._desks[count] = make_desk(self._facts, self._settings, tuple(url for _, url in self._seeds[:count]))
+        return self._desks[count]
+
+
+def make_desk(facts: Facts, settings: Settings, seeds_known: tuple[str, ...]) -> Desk:
+    """Admission's judge under the facts and settings of a crawl, without the cap of a host's URLs."""
+    return Desk(
+        scope=Scope(ScopeKind(facts.scope.kind), seeds_known),
+        limits=Limits(
+            depth_max=facts.scope.depth_max,
+            depth_trap=settings.rules.depth_trap,
+            url_bytes_max=settings.rules.url_bytes_max,
+            segment_repeats_max=settings.rules.segment_repeats_max,
+            host_urls_max=settings.rules.host_urls_max,
+            follow_nofollow=facts.scope.follow_nofollow,
+        ),
+        identity=facts.identity,
+        fingerprinter=Fingerprinter(facts.hash_seed),
+        host_urls=lambda _host: 0,
+    )

@@ -170,6 +170,24 @@ def test_a_redirect_into_the_house_is_refused(location: bytes) -> None:
     assert connections == 0
 
 
+@pytest.mark.parametrize("entry", ["127.0.0.0/8", "site.test"])
+def test_a_request_without_the_claim_is_a_strangers(entry: str) -> None:
+    """What the operator owns opens for requests that were scheduled as owned, and for no others."""
+
+    async def main() -> tuple[list[Capture], int]:
+        clock = SystemClock()
+        async with RawOrigin([b"HTTP/1.1 200 OK\r\n\r\nmine"], clock) as origin:
+            resolver = StaticResolver({"site.test": ["127.0.0.1"]})
+            fetcher = WireFetcher(clock, Gate(Owned.parse([entry])), resolver)
+            url = origin.url(host="site.test")
+            captures = [await fetcher.fetch(FetchRequest(url=url, owned=owned)) for owned in (False, True)]
+            return captures, origin.connections
+
+    (stranger, mine), connections = asyncio.run(main())
+    assert refused_by_gate(stranger)
+    assert (mine.payload, connections) == (b"mine", 1)
+
+
 @pytest.mark.parametrize("port", [22, 25, 81, 110, 143, 587, 1023, 2049, 6000, 6667, 10080])
 def test_ports_of_other_protocols_are_refused(port: int) -> None:
     """An HTTP request must not be made to speak SMTP or IRC; 80, 443 and ordinary high ports are web ports."""

@@ -118,6 +118,7 @@ def test_a_body_shorter_than_its_length_is_kept_and_marked(fetch_raw: FetchRaw, 
         b"20\r\n" + B,  # cut inside a chunk
         b"c\r\n" + B + b"\r\nzz\r\nmore",  # no size
         b"c\r\n" + B + b"xx\r\n0\r\n\r\n",  # data longer than its size
+        b"c\r\n" + B + b"x\n0\r\n\r\n",
         b"c\r\n" + B + b"\r\n" + b"1" * 20_000,  # a size line without end
         b"c\r\n" + B + b"\r\n-1\r\nmore",
         b"c\r\n" + B + b"\r\nffffffffffffffffff\r\nmore",

@@ -102,6 +102,25 @@ def test_a_body_held_at_its_head_is_whole(loop_factory: LoopFactory, repeat: int
     assert capture.response_bytes == head + body
 
 
+def test_what_came_with_the_head_is_read_after_the_hold(loop_factory: LoopFactory) -> None:
+    """Records that were there before the hold are read at its end, without waiting for the network to stir again."""
+    wire = b"HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\n" + B * 5000
+
+    async def main() -> Capture:
+        clock = SystemClock()
+        gate, resolver = Gate(Owned.parse(["127.0.0.0/8"])), StaticResolver({"localhost": ["127.0.0.1"]})
+        fetcher = WireFetcher(clock, gate, resolver, trusting())
+        async with RawOrigin([wire, "stall"], clock, tls=server_context()) as origin:
+            limits = FetchLimits(idle_seconds_max=2.0)
+            request = FetchRequest(url=origin.url(host="localhost"), owned=True, limits=limits)
+            return await fetcher.fetch(request, lambda _head: clock.sleep(0.1))
+
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        capture = runner.run(main())
+    assert (capture.truncated, capture.failure) == (None, None)
+    assert capture.response_bytes == wire
+
+
 class RefusingServer:
     """A blocking TLS server in a thread: unlike asyncio's, it sends the alert of a failed handshake."""
 

@@ -32,6 +32,7 @@ def crawl(arguments: argparse.Namespace) -> int:
     try:
         folder = plan.folder or Folder.create(plan.path, plan.facts)
         folder.store_settings(plan.settings)
+        folder.start_logs()
         configure_logging(plan.run.log_level, folder.run / "supervisor.log")
         for line in plan.lines:
             watch.note(line)

@@ -10,6 +10,7 @@ DIR/run/              lock, page permits and worker logs of the process at work;
 ```
 """
 
+import contextlib
 import os
 from pathlib import Path
 from typing import Any, Final
@@ -25,6 +26,7 @@ from limpet.model.identity import SEED_BYTES_MIN
 FACTS_NAME: Final = "facts.json"
 SETTINGS_NAME: Final = "settings.json"
 REPLICAS_MAX: Final = 3
+LOG_BYTES_KEPT_MAX: Final = 10_000_000
 _OWN_NAMES: Final = frozenset(
     {FACTS_NAME, SETTINGS_NAME, "shards", "seen", "segments", "segments-2", "segments-3", "run"}
 )
@@ -112,6 +114,13 @@ class Folder:
     def worker_log(self, slot: int) -> Path:
         """Log of the worker in one slot."""
         return self.run / f"worker-{slot}.log"
+
+    def start_logs(self) -> None:
+        """Put long logs of earlier runs aside, one generation deep, so that logs cannot fill a disk over the years."""
+        with contextlib.suppress(OSError):  # a log is not worth a run
+            for log in self.run.glob("*.log"):
+                if log.stat().st_size > LOG_BYTES_KEPT_MAX:
+                    log.replace(log.with_suffix(".log.old"))
 
     def load_settings(self) -> Settings | None:
         """Settings of the last run, None before the first. Raises `UsageError` when the file is damaged."""

@@ -7,7 +7,7 @@ import pytest
 
 from limpet.config import Facts, Settings
 from limpet.config.settings import Politeness
-from limpet.embedded.folder import Folder, check_vacant, is_crawl
+from limpet.embedded.folder import LOG_BYTES_KEPT_MAX, Folder, check_vacant, is_crawl
 from limpet.model.errors import UsageError
 
 FACTS = Facts(crawl="0123456789abcdef", hash_seed=b"s" * 16, suffix_list_digest="d" * 64)
@@ -102,6 +102,16 @@ def test_settings_are_remembered(tmp_path: Path) -> None:
     (tmp_path / "settings.json").write_text('{"no_such_key": 1}')
     with pytest.raises(UsageError, match=r"settings\.json is damaged .*no_such_key.*delete it"):
         folder.load_settings()
+
+
+def test_long_logs_are_put_aside_at_the_next_start(tmp_path: Path) -> None:
+    """A log goes on growing through short runs, and starts anew once it is long; one older generation is kept."""
+    folder = Folder.create(tmp_path, FACTS)
+    for slot, size_bytes in ((0, LOG_BYTES_KEPT_MAX + 1), (1, 10)):
+        with folder.worker_log(slot).open("wb") as log:
+            log.truncate(size_bytes)
+    folder.start_logs()
+    assert sorted(path.name for path in folder.run.glob("worker*")) == ["worker-0.log.old", "worker-1.log"]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everywhere")

@@ -338,6 +338,21 @@ def test_a_worker_that_dies_is_recovered_and_started_again(tmp_path: Path) -> No
     assert "worker 1 died (killed by signal 9)" in stage.notes.lines[0]
 
 
+def test_a_run_is_not_over_while_a_worker_is_missing(tmp_path: Path) -> None:
+    """Nothing may be left to do, yet what the dead worker had open still has to be recovered and sealed."""
+    stage = Stage(tmp_path)
+
+    async def script(stage: Stage, _: Supervisor) -> None:
+        await stage.clock.sleep(1)
+        stage.door.failures = [Indefinite("not yet")] * 3
+        stage.latest(0).end(-9)
+        stage.authority.rest = NOTHING_LEFT
+
+    assert stage.play(script).ending is Ending.DONE
+    assert len(stage.door.recovered) == 4
+    assert [worker.slot for worker in stage.started] == [0, 1, 0]
+
+
 def test_a_recovery_that_fails_is_tried_again(tmp_path: Path) -> None:
     """A worker is only started over shards that were recovered."""
     stage = Stage(tmp_path)

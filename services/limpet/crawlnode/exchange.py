@@ -94,7 +94,7 @@ class Exchange:
             await self._mind_wait(head, permit.state, store)
 
         try:
-            capture = await self._fetcher.fetch(request, on_head)
+            capture = await self._steps.send(self._fetcher, request, on_head)
         except BaseException:
             self._governor.end(permit, self._clock.wall_us() - began_us)
             raise
@@ -139,7 +139,9 @@ class Exchange:
             failures=verdict.failures,
             outcome=outcome,
         )
-        await self._steps.complete(store, completion, host)
+        won = await self._steps.complete(store, completion, host)
+        if won and outcome.location is not None:
+            self._steps.settling.settled(outcome.location)
         if verdict.notice:
             await store.notify(verdict.notice, claim.host, verdict.reason, claim.url, self._clock.wall_us())
 

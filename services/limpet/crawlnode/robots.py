@@ -211,12 +211,13 @@ class RobotsDesk:
         )
         while True:
             try:
-                await self._steps.append(members)
+                locations = await self._steps.append(members)
             except CannotGoOn:
                 raise
             except LimpetError:
                 await self._clock.sleep(0.5)
             else:
+                self._steps.settling.settled(locations[0])  # a robots record has no outcome to wait for
                 return
 
     def _answer(self, capture: Capture) -> RobotsAnswer:

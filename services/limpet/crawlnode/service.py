@@ -85,6 +85,10 @@ class CrawlNode:
         self._reschedule(entry)
         self._wake.set()
 
+    def settled_marks(self) -> dict[str, int]:
+        """Segment -> offset before which every capture has its outcome."""
+        return self._steps.settling.marks()
+
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until `stop`; then finish what is in flight and hand the rest back. Raises what went wrong of ours."""
         for store in self._stores.values():

@@ -1,12 +1,15 @@
 """The fetch write order, one function a step, a crash point on both sides of each.
 
-1 claim · 2 license (crawlnode.exchange) · 3 fetch, with a host wait persisted at the headers · 4 append · 5 publish ·
+1 claim · 2 license (crawlnode.service) · 3 send, with a host wait persisted at the headers · 4 append · 5 publish ·
 6 complete. State is made durable first, then acknowledged: each step returns only when its effect is durable.
 """
 
 from collections.abc import Sequence
 
 from limpet.bus import Producer
+from limpet.crawlnode.settling import Settling
+from limpet.fetch import Capture, Fetcher, FetchRequest
+from limpet.fetch.port import OnHead
 from limpet.model.events import DOCUMENT_FETCHED, DocumentFetched, encode
 from limpet.runtime import Mortality
 from limpet.segments import Location, SegmentWriter
@@ -20,6 +23,7 @@ class FetchSteps:
         self._segments = segments
         self._crashpoint = mortality.crashpoint
         self._holder = holder
+        self.settling = Settling()
 
     async def claim(self, store: UrlStore, authority: str, limit: int, now_us: int, lease_us: int) -> list[Claim]:
         """Step 1: lease due URLs of one authority."""
@@ -27,6 +31,13 @@ class FetchSteps:
         claims = await store.claim(authority, limit=limit, now_us=now_us, lease_us=lease_us, holder=self._holder)
         self._crashpoint("fetch.claim.after")
         return claims
+
+    async def send(self, fetcher: Fetcher, request: FetchRequest, on_head: OnHead) -> Capture:
+        """Step 3: nothing of it is durable, and the site has been asked. There is no await before the request."""
+        self._crashpoint("fetch.send.before")
+        capture = await fetcher.fetch(request, on_head)
+        self._crashpoint("fetch.send.after")
+        return capture
 
     async def persist_wait(self, store: UrlStore, host: HostRow) -> None:
         """Step 3, at the headers: a wait that the site asked for outlives us."""
@@ -38,6 +49,7 @@ class FetchSteps:
         """Step 4: the capture is replicated, synced and readable."""
         self._crashpoint("fetch.append.before")
         locations = await self._segments.append(members)
+        self.settling.appended(locations)
         self._crashpoint("fetch.append.after")
         return locations
 

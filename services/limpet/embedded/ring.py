@@ -101,7 +101,7 @@ class Ring:
         services = [node.run(stop), reconciler.run(stop), notifier.run(stop)]
         services += [self._parser(shard).run(stop) for shard in self._shards.owned.values()]
         services += [self._admission(shard, node).run(stop) for shard in self._shards.owned.values()]
-        watchers = [health.run(), self._upkeep(), self._watch(health)]
+        watchers = [health.run(), self._upkeep(), self._settle(node, writer), self._watch(health)]
         try:
             await _together(services, watchers)
         finally:
@@ -232,6 +232,13 @@ class Ring:
                 moved_us = self._clock.accept()
                 log_event(_LOG, logging.WARNING, "the wall clock was moved", seconds=round(moved_us / 1e6))
                 await self._shards.shift(moved_us)
+
+    async def _settle(self, node: CrawlNode, writer: SegmentWriter) -> None:
+        """Leave hints for recovery, so that a start after a death need not read whole segments."""
+        while True:
+            await self._clock.sleep(UPKEEP_SECONDS)
+            for segment, offset in node.settled_marks().items():
+                await writer.settle(segment, offset)
 
     async def _watch(self, health: Health) -> None:
         """End the ring when a part says that it will not come back."""

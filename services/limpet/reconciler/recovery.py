@@ -20,7 +20,7 @@ from limpet.model.outcome import Outcome
 from limpet.model.verdict import Verdict, classify, is_redirect
 from limpet.politeness import Governor, unfinished_wait_seconds
 from limpet.runtime import Mortality
-from limpet.segments import Location, SegmentInfo, SegmentStore
+from limpet.segments import Location, SegmentInfo, SegmentStore, Settled
 from limpet.urlstore import HostRow, UrlRow, UrlStore
 from limpet.warc import (
     CaptureGrouper,
@@ -103,10 +103,13 @@ class Recovery:
 
     async def _segment(self, info: SegmentInfo, report: RecoveryReport) -> None:
         """Cut, adopt, seal one segment of a dead writer."""
-        scanner, grouper = Scanner(), CaptureGrouper()
-        lines: list[tuple[int, bytes]] = []
+        settled = await self._segments.settled(info.name)
+        if settled.offset > info.size_bytes:
+            settled = Settled()  # the hint survived what it speaks of
+        offset = settled.offset
+        scanner, grouper = Scanner(offset), CaptureGrouper(offset)
+        lines = [(offset, line) for line in settled.lines]
         spans: list[CaptureSpan] = []
-        offset = 0
         while data := await self._segments.read_raw(info.name, offset, READ_BYTES):
             offset += len(data)
             for member in scanner.feed(data):

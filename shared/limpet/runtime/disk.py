@@ -49,6 +49,10 @@ class Disk(Protocol):
         """Rename within a directory, atomically; durable after `sync_dir`."""
         ...
 
+    def remove(self, path: Path) -> None:
+        """Take a file away. FileNotFoundError if absent."""
+        ...
+
     def read(self, path: Path, offset: int, size_bytes: int) -> bytes:
         """Up to `size_bytes` bytes at `offset`; shorter at the end of the file. FileNotFoundError if absent."""
         ...
@@ -125,6 +129,10 @@ class SystemDisk:
     def rename(self, source: Path, target: Path) -> None:
         """See `Disk.rename`."""
         source.rename(target)
+
+    def remove(self, path: Path) -> None:
+        """See `Disk.remove`."""
+        path.unlink()
 
     def read(self, path: Path, offset: int, size_bytes: int) -> bytes:
         """See `Disk.read`."""

@@ -10,6 +10,7 @@ from limpet.segments.port import (
     SegmentInfo,
     SegmentStore,
     SegmentWriter,
+    Settled,
 )
 
-__all__ = ["Location", "MakeWarcinfo", "SegmentFailed", "SegmentInfo", "SegmentStore", "SegmentWriter"]
+__all__ = ["Location", "MakeWarcinfo", "SegmentFailed", "SegmentInfo", "SegmentStore", "SegmentWriter", "Settled"]

@@ -10,7 +10,8 @@ from limpet.runtime.executor import Runner
 from limpet.segments.healing import Patchwork, cut
 from limpet.segments.layout import OPEN, find, seal_replica, size_of
 from limpet.segments.open_segment import OpenSegment
-from limpet.segments.port import Location, MakeWarcinfo, SegmentInfo
+from limpet.segments.port import Location, MakeWarcinfo, SegmentInfo, Settled
+from limpet.segments.settled import forget_settled, read_settled
 from limpet.segments.writer import LocalSegmentWriter, WriterLimits
 from limpet.warc import parse_segment_name, segment_name
 from limpet.warc.members import is_whole
@@ -78,6 +79,10 @@ class LocalSegments:
         KeyError if the segment is unknown.
         """
         return await self._reader.run(lambda: self._read_raw(name, offset, size_bytes))
+
+    async def settled(self, name: str) -> Settled:
+        """See `SegmentStore.settled`."""
+        return await self._reader.run(lambda: read_settled(self._disk, self._folders[0], name))
 
     async def recover(self, name: str, good_bytes: int) -> bool:
         """See `SegmentStore.recover`. Also restores a replica that lacks the segment, of sealed ones too.
@@ -180,5 +185,6 @@ class LocalSegments:
             for folder in self._folders:
                 if find(self._disk, folder, name) is not None:
                     seal_replica(self._disk, folder, name, index)
+            forget_settled(self._disk, self._folders[0], name)
         except OSError as error:
             raise CannotGoOn(f"segment {name} could not be sealed: {error}") from error

@@ -10,6 +10,7 @@ from limpet.model.errors import CannotGoOn
 from limpet.runtime.disk import Disk, DiskFile
 from limpet.segments.layout import OPEN, seal_replica
 from limpet.segments.port import Location, SegmentFailed
+from limpet.segments.settled import SettledFile, forget_settled
 from limpet.warc import WarcError, index_line, index_of
 
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -31,7 +32,7 @@ class OpenSegment:
         self._folders = folders
         self._warcinfo = warcinfo
         self._files: list[DiskFile] = []
-        self._lines: list[bytes] = []
+        self._settled = SettledFile(disk, folders[0], name)
 
     @property
     def next_offset(self) -> int:
@@ -58,13 +59,20 @@ class OpenSegment:
         try:
             if self.usable and self.size_bytes:
                 for folder in self._folders:
-                    seal_replica(self._disk, folder, self.name, index_of(self._lines))
+                    seal_replica(self._disk, folder, self.name, index_of(self._settled.lines))
+                forget_settled(self._disk, self._folders[0], self.name)
         finally:
             self.close()
+
+    def settle(self, offset: int) -> None:
+        """Leave a hint for recovery: everything before `offset` is settled. Raises OSError, `Definite`."""
+        if self.usable and offset <= self.size_bytes:
+            self._settled.advance(offset)
 
     def close(self) -> None:
         """Let go of files and locks. What is synced stays; closing adds nothing to it."""
         self.usable = False
+        self._settled.close()
         files, self._files = self._files, []
         for file in files:
             with contextlib.suppress(OSError):
@@ -128,4 +136,4 @@ class OpenSegment:
             with contextlib.suppress(WarcError):
                 line = index_line(member, self.name, place.offset)
                 if line is not None:
-                    self._lines.append(line)
+                    self._settled.add(line, place.offset + place.length)

@@ -29,6 +29,13 @@ class SegmentInfo(msgspec.Struct, frozen=True, kw_only=True):
     live: bool
 
 
+class Settled(msgspec.Struct, frozen=True):
+    """How far a segment is settled: `offset` in bytes, and the index lines of all records before it, in file order."""
+
+    offset: int = 0
+    lines: tuple[bytes, ...] = ()
+
+
 MakeWarcinfo = Callable[[str], bytes]
 """segment file name -> the gzip member of its warcinfo record, the first of each segment."""
 
@@ -48,6 +55,13 @@ class SegmentWriter(Protocol):
 
     async def healthy(self) -> None:
         """Confirm that an append would be accepted now, or raise as `append` would."""
+        ...
+
+    async def settle(self, segment: str, offset: int) -> None:
+        """Every capture of `segment` before `offset` has its outcome: recovery need not look there.
+
+        A hint that may be lost, and may come late; never raises.
+        """
         ...
 
     async def close(self) -> None:
@@ -75,6 +89,10 @@ class SegmentStore(Protocol):
 
     async def read_raw(self, name: str, offset: int, size_bytes: int) -> bytes:
         """Raw bytes of a segment, for scanning; shorter at its end."""
+        ...
+
+    async def settled(self, name: str) -> Settled:
+        """The last hint a dead writer left, `Settled()` if there is none that can be trusted."""
         ...
 
     async def recover(self, name: str, good_bytes: int) -> bool:

@@ -1,8 +1,10 @@
 """The writer of local segments: group commit, rolling, backpressure."""
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -99,6 +101,13 @@ class LocalSegmentWriter:
         await self._runner.run(self._check_room)
         if self._seal_due():
             self._start()
+
+    async def settle(self, segment: str, offset: int) -> None:
+        """See `SegmentWriter.settle`."""
+        grown = [one for one in (self._segment, *(full for full, _ in self._full)) if one and one.name == segment]
+        with contextlib.suppress(OSError, Definite):
+            for one in grown:
+                await self._runner.run(partial(one.settle, offset))
 
     async def close(self) -> None:
         """See `SegmentWriter.close`. `CannotGoOn` if the seal failed: the segment is whole, but still `.open`."""

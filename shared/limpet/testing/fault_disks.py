@@ -10,7 +10,7 @@ from typing import Literal, TypeVar, cast
 from limpet.runtime import Disk, DiskFile, Killed
 
 T = TypeVar("T")
-Operation = Literal["create", "reopen", "write", "sync", "truncate", "sync_dir", "rename"]
+Operation = Literal["create", "reopen", "write", "sync", "truncate", "sync_dir", "rename", "remove"]
 """What changes the state of a disk or its locks."""
 
 
@@ -61,6 +61,10 @@ class DiskWrapper:
     def rename(self, source: Path, target: Path) -> None:
         """See `Disk.rename`."""
         self.perform("rename", source, lambda: self.inner.rename(source, target))
+
+    def remove(self, path: Path) -> None:
+        """See `Disk.remove`."""
+        self.perform("remove", path, lambda: self.inner.remove(path))
 
     def read(self, path: Path, offset: int, size_bytes: int) -> bytes:
         """See `Disk.read`."""

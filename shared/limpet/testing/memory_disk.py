@@ -166,6 +166,12 @@ class MemoryDisk:
         self._durable[str(path)] = dict(self._entries.get(str(path), {}))
         self._unsynced.pop(str(path), None)
 
+    def remove(self, path: Path) -> None:
+        """See `Disk.remove`."""
+        self._inode(path)
+        folder, name = self._split(path)
+        del self._entries[folder][name]
+
     def rename(self, source: Path, target: Path) -> None:
         """See `Disk.rename`: within one directory."""
         inode = self._inode(source)

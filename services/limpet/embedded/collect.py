@@ -102,10 +102,15 @@ class Collector:
 
 
 def quiet(before: Collected, now: Collected, until_us: int) -> bool:
-    """Nothing happened between two looks, and nothing but repairs is left to do by `until_us`."""
+    """Nothing happened between two looks, and nothing but repairs is left to do by `until_us`.
+
+    Equal counters say that every shard was still from the first look at its counters to the second, so what the first
+    look read in between, shard after shard, is true of one moment. The second look alone would not be.
+    """
     if before.rest is None or now.rest is None or before.shards != now.shards:
         return False
-    return before.rest.offsets == now.rest.offsets and nothing_left(now, until_us)
+    still = before.rest.offsets == now.rest.offsets
+    return still and nothing_left(before, until_us) and nothing_left(now, until_us)
 
 
 def nothing_left(now: Collected, until_us: int) -> bool:

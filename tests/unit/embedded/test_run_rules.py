@@ -338,6 +338,25 @@ def test_a_worker_that_dies_is_recovered_and_started_again(tmp_path: Path) -> No
     assert "worker 1 died (killed by signal 9)" in stage.notes.lines[0]
 
 
+def test_one_look_that_finds_nothing_is_not_enough(tmp_path: Path) -> None:
+    """What the first of two equal looks read is what counts: the second may have caught a hand-over half way."""
+    stage = Stage(tmp_path)
+    looks: list[Rest] = []
+
+    async def script(stage: Stage, _: Supervisor) -> None:
+        look = stage.authority.collect
+
+        def flickering(*, whole: bool = False) -> Collected:
+            collected = look(whole=whole)
+            leased = 0 if len(looks) % 2 or stage.clock.monotonic() > 20 else 1
+            looks.append(msgspec.structs.replace(NOTHING_LEFT, leased=leased))
+            return msgspec.structs.replace(collected, rest=looks[-1])
+
+        stage.authority.collect = flickering  # type: ignore[method-assign]
+
+    assert stage.play(script).elapsed_seconds > 20
+
+
 def test_a_run_is_not_over_while_a_worker_is_missing(tmp_path: Path) -> None:
     """Nothing may be left to do, yet what the dead worker had open still has to be recovered and sealed."""
     stage = Stage(tmp_path)

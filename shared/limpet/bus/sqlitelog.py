@@ -49,8 +49,11 @@ class LogGapError(GapError):
 class Subscription:
     """What one consumer has yet to receive from one log."""
 
-    def __init__(self, log: "SqliteLog", topic: str, partition: int, offset: int, wake: asyncio.Event) -> None:
+    def __init__(
+        self, log: "SqliteLog", topic: str, partition: int, offset: int, wake: asyncio.Event, pending_max: int
+    ) -> None:
         self._log = log
+        self._pending_max = pending_max
         self._topic = topic
         self._partition = partition
         self._wake = wake
@@ -69,7 +72,7 @@ class Subscription:
         if offset < self.begin:
             return
         if not self._behind:
-            if len(self._pending) - self._next >= PENDING_MAX:
+            if len(self._pending) - self._next >= self._pending_max:
                 self._behind = offset
             else:
                 self._pending.append(offset)
@@ -91,9 +94,9 @@ class Subscription:
         return taken
 
     def _refill(self) -> None:
-        found = self._log.positions(self._topic, self._partition, self._behind, PENDING_MAX)
+        found = self._log.positions(self._topic, self._partition, self._behind, self._pending_max)
         self._pending, self._next = found, 0
-        self._behind = found[-1] + 1 if len(found) == PENDING_MAX else 0
+        self._behind = found[-1] + 1 if len(found) == self._pending_max else 0
 
 
 class SqliteLog:
@@ -104,11 +107,19 @@ class SqliteLog:
     """
 
     def __init__(
-        self, file: LogFile, source: int, clock: Clock, *, own: bool, poll_seconds: float = POLL_SECONDS
+        self,
+        file: LogFile,
+        source: int,
+        clock: Clock,
+        *,
+        own: bool,
+        poll_seconds: float = POLL_SECONDS,
+        pending_max: int = PENDING_MAX,
     ) -> None:
         self.source = source
         self.own = own
         self.poll_seconds = poll_seconds
+        self._pending_max = pending_max
         self._file = file
         self._clock = clock
         self._subscriptions: dict[tuple[str, int], Subscription] = {}
@@ -122,7 +133,7 @@ class SqliteLog:
         start: int = self._file.read(lambda reader: reader.value("log_start", (topic, partition))) or 1
         if offset < start:
             raise LogGapError(topic, partition, self.source, offset, start)
-        subscription = Subscription(self, topic, partition, offset, wake)
+        subscription = Subscription(self, topic, partition, offset, wake, self._pending_max)
         self._subscriptions[topic, partition] = subscription
         if self._cursor > offset:
             subscription.look_up_from(offset)

@@ -174,6 +174,11 @@ class SqliteFile:
         """Since the last commit that held."""
         return self._clock.monotonic() - self._held
 
+    @property
+    def busy(self) -> bool:
+        """Whether a commit is under way; an abandoned file is released when it ends."""
+        return self._committing
+
     def check(self) -> None:
         """Raise what `write` would raise now."""
         if self._dead:

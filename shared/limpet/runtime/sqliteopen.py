@@ -109,10 +109,10 @@ def read_counters(reader: Reader) -> dict[str, int]:
 class ReadOnlyFile:
     """Another owner's file, read from outside. Sees every commit as soon as it is made."""
 
-    def __init__(self, path: Path, schema: Schema, cache_bytes: int) -> None:
+    def __init__(self, path: Path, connection: sqlite3.Connection, schema: Schema) -> None:
         self.path = path
-        self._connection = connect_read_only(path, cache_bytes)
-        self._reader = Reader(self._connection, schema.queries)
+        self._connection = connection
+        self._reader = Reader(connection, schema.queries)
 
     def read(self, op: Callable[[Reader], T]) -> T:
         """`op` over everything that is committed. Raises `CannotGoOn` when the file cannot be read."""
@@ -137,11 +137,15 @@ def open_read_only(path: Path, schema: Schema, cache_bytes: int = 500_000) -> Re
     Raises `CannotGoOn` when it does not exist, is damaged, or is of another version.
     """
     try:
-        file = ReadOnlyFile(path, schema, cache_bytes)
-        version = file._connection.execute("PRAGMA user_version").fetchall()[0][0]  # noqa: SLF001 - same module
+        connection = connect_read_only(path, cache_bytes)
     except sqlite3.Error as error:
         raise CannotGoOn(f"cannot open {path}: {error}") from error
+    try:
+        version = connection.execute("PRAGMA user_version").fetchall()[0][0]
+    except sqlite3.Error as error:
+        connection.close()
+        raise CannotGoOn(f"cannot open {path}: {error}") from error
     if version != schema.version:
-        file.close()
-        raise CannotGoOn(f"{path} has schema version {version}, this Limpet reads version {schema.version}")
-    return file
+        connection.close()
+        raise CannotGoOn(f"{path} has schema version {version}, not {schema.version}: use the Limpet that made it")
+    return ReadOnlyFile(path, connection, schema)

@@ -59,6 +59,10 @@ SELECT u.id, u.authority, u.state, u.lane, u.due_us, u.page, l.fp IS NOT NULL
 FROM url AS u LEFT JOIN lease AS l ON l.fp = u.fp
 WHERE u.fp = ?;
 
+-- name: url_page
+-- Whether a row that stays where it is counts among the pages.
+UPDATE url SET page = ? WHERE id = ?;
+
 -- name: denied_of_authority
 -- Denied rows of an authority. 3 is denied.
 SELECT id FROM url WHERE authority = ? AND state = 3;

@@ -29,13 +29,14 @@ def adopt(tx: Tx, index: DueIndex, outcome: Outcome, state: State, reason: str, 
         return False
     put_outcome(tx, url_id, outcome, state, now_us)
     tx.count(counters.ADOPTED)
+    counted = count_page(tx, outcome, state, page)
     if not waits:
+        tx.run("url_page", (counted, url_id))
         return True
     if leased:
         tx.run("lease_delete", (outcome.fp,))
     else:
         index.remove(tx, authority_id, lane, due_us, url_id)
-    counted = count_page(tx, outcome, state, page)
     tx.run("url_complete", (codes.CODES[state], reason, 0, lane, 0, 0, counted, outcome.fetched_us, url_id))
     tx.count(counters.of_state(source), -1)
     tx.count(counters.of_state(state))

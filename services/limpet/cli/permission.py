@@ -27,10 +27,15 @@ Resolve = Callable[[str], Sequence[str]]
 
 
 class Permission(msgspec.Struct, frozen=True, kw_only=True):
-    """What the seeds allow. `public` holds the seed hosts that are not owned, without www."""
+    """What the seeds allow. `public` holds the seed hosts that are not owned, without www.
+
+    `names` are seed hosts that are owned because every address they have is: the crawl takes them by name, since at a
+    send only names and addresses are compared.
+    """
 
     public: tuple[str, ...]
     hosts: int
+    names: tuple[str, ...] = ()
 
 
 def parse_owned(entries: Iterable[str]) -> Owned:
@@ -58,11 +63,14 @@ def judge(seeds: Iterable[Seed], stored: Iterable[str], owned: Owned, resolve: R
         fresh.setdefault(host, seed)
     public = {_apex(host) for host, yes in ours.items() if not yes}
     _check_one_host(public, {_apex(host) for host in known}, {_apex(host): seed for host, seed in fresh.items()})
-    return Permission(public=tuple(sorted(public)), hosts=len({_apex(host) for host in ours}))
+    names = tuple(sorted(host for host, yes in ours.items() if yes and not owned.covers_host(host)))
+    return Permission(public=tuple(sorted(public)), hosts=len({_apex(host) for host in ours}), names=names)
 
 
 def apply(permission: Permission, settings: Settings, limit: int | None) -> tuple[Settings, int | None, list[str]]:
     """Settings and page limit under `permission`, and the lines that tell a user what was capped and why."""
+    if permission.names:
+        settings = msgspec.structs.replace(settings, owned=(*settings.owned, *permission.names))
     if not permission.public:
         return settings, limit, []
     pages = min(limit or PUBLIC_PAGES_MAX, PUBLIC_PAGES_MAX)

@@ -119,3 +119,11 @@ def test_a_bad_owned_entry_is_named() -> None:
     """The entry is quoted with the forms."""
     with pytest.raises(UsageError, match=r"'10\.0\.0\.0/99'.*write a host name, an address or a network"):
         parse_owned(("10.0.0.0/99",))
+
+
+def test_a_name_owned_through_its_addresses_is_crawled_by_name() -> None:
+    """At a send only names and addresses are compared: a name that resolves into an owned network joins the list."""
+    seeds = check_entries([Entry("http://localhost:8000/", "")], 2048)
+    permission = judge(seeds, (), parse_owned(("127.0.0.0/8",)), resolve)
+    settings, _, _ = apply(permission, Settings(owned=("127.0.0.0/8",)), None)
+    assert settings.owned == ("127.0.0.0/8", "localhost")

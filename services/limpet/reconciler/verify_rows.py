@@ -69,6 +69,7 @@ class ShardCheck:
         self._out = out
         self._name = f"shard {number:02d}"
         self._clean = shard.value("clean") == "1"
+        self._count = 0  # rows
 
     def run(self) -> LogState:
         """Everything. Raises sqlite3.Error for a damaged file."""
@@ -91,9 +92,9 @@ class ShardCheck:
     # -- rows ----------------------------------------------------------------------------------------------------------
     def _rows(self) -> None:
         fingerprint = Fingerprinter(self._facts.hash_seed).fingerprint
-        rules, count = self._facts.identity, 0
+        rules = self._facts.identity
         for fp, url, stored in self._shard.rows("rows"):
-            count += 1
+            self._count += 1
             key = stored or url
             if fingerprint(key) != fp or identity_key(url, rules) != key:
                 self._out.find(Kind.WRONG_IDENTITY, url, f"fingerprint {fp.hex()}, key {key}")
@@ -101,7 +102,7 @@ class ShardCheck:
             self._out.find(Kind.UNKNOWN_STATE, url, f"state {state}")
         for url, rows in self._shard.rows("double_rows"):
             self._out.find(Kind.DOUBLE_OUTCOME, url, f"{rows} rows have its fingerprint")
-        self._out.checked["rows"] += count
+        self._out.checked["rows"] += self._count
 
     def _hosts(self) -> None:
         for host, counted, rows in self._shard.rows("hosts_of_rows"):
@@ -184,7 +185,8 @@ class ShardCheck:
     # -- marks and logs ------------------------------------------------------------------------------------------------
     def _marks(self) -> None:
         if not self._shard.has_marks:
-            self._out.note(Kind.UNMARKED, self._name, "there is no seen file that can be read; it is made again")
+            if self._count:
+                self._out.note(Kind.UNMARKED, self._name, "there is no seen file that can be read; it is made again")
             return
         for (fp,) in self._shard.rows("ghost_seen"):
             self._out.find(Kind.GHOST_SEEN, f"{self._name} {bytes(fp).hex()}", "marked as seen, without a row")

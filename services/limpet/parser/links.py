@@ -51,8 +51,8 @@ class Page(msgspec.Struct, frozen=True):
     `meta_…` are the page's robots directives; they are not applied to `links`. `base` is what references were
     resolved against, `charset` the Python codec used ("" when nothing was read, as in anything but HTML).
     `base` is "" when the page names one beyond `URL_BYTES_MAX`: then only absolute references count.
-    `truncated`: the page has more than `links_max` links. `unusable` counts distinct references that are no
-    http(s) URL, `overlong` those beyond `REFERENCE_BYTES_MAX` or `URL_BYTES_MAX`.
+    `truncated`: the page has more than `links_max` links, at least `surplus` more. `unusable` counts distinct
+    references that are no http(s) URL, `overlong` those beyond `REFERENCE_BYTES_MAX` or `URL_BYTES_MAX`.
     """
 
     links: list[Link]
@@ -64,6 +64,7 @@ class Page(msgspec.Struct, frozen=True):
     truncated: bool
     unusable: int = 0
     overlong: int = 0
+    surplus: int = 0
 
 
 _Reference = tuple[bytes, LinkKind]
@@ -146,6 +147,7 @@ def extract(body: bytes, *, url: str, content_type: bytes | None, links_max: int
         truncated=found.truncated or len(links) > links_max,
         unusable=unusable,
         overlong=found.overlong + overlong,
+        surplus=max(0, len(links) - links_max) + found.truncated,
     )
 
 

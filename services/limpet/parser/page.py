@@ -12,6 +12,10 @@ from limpet.warc import WarcError, parse_record, split_response
 
 PARSER_VERSION = 1
 RECORD_BYTES_MAX = 1_100_000_000
+LINKS_PER_PAGE = "links_per_page"
+URL_TOO_LONG = "url_too_long"
+"""Admission's names for what the parser already leaves out; counted with admission's own rejects."""
+
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
@@ -24,6 +28,7 @@ class Parsed(msgspec.Struct, frozen=True):
 
     links: tuple[Link, ...]
     flags: tuple[str, ...]
+    left_out: tuple[tuple[str, int], ...] = ()  # (rule, links that never became links of the event)
 
 
 def parse_member(member: bytes, event: DocumentFetched, *, links_max: int, limits: DecodeLimits) -> Parsed:
@@ -71,4 +76,5 @@ def _document(
     flags |= {name for name, on in (("noindex", page.meta_noindex), ("noarchive", page.meta_noarchive)) if on}
     if page.truncated:
         flags.add("links_truncated")
-    return Parsed(tuple(links), tuple(sorted(flags)))
+    left_out = {LINKS_PER_PAGE: page.surplus, URL_TOO_LONG: page.overlong}
+    return Parsed(tuple(links), tuple(sorted(flags)), tuple((rule, count) for rule, count in left_out.items() if count))

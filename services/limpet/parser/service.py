@@ -24,11 +24,12 @@ from limpet.model.events import (
     decode_fetched,
     encode,
 )
+from limpet.model.urls import split
 from limpet.parser.decode import DecodeLimits
 from limpet.parser.page import PARSER_VERSION, Parsed, ParseError, parse_member
 from limpet.runtime import Mortality
 from limpet.segments import SegmentStore
-from limpet.urlstore import Job, ParseOutput, UrlStore
+from limpet.urlstore import Job, ParseOutput, Reject, UrlStore
 
 IDLE_SECONDS = 0.25
 MESSAGE_BYTES_MAX = 262_144
@@ -164,7 +165,18 @@ class Parser:
         if not pages:
             return
         positions = await self._publish(pages)
+        await self._count(pages)
         await self._accept([_output(event, parsed, positions.get(event.fp, ())) for event, parsed in pages], None)
+
+    async def _count(self, pages: Sequence[tuple[DocumentFetched, Parsed]]) -> None:
+        """Links beyond the bounds of one page are no links of the event; they are counted, so that none is silent."""
+        rejects = [
+            Reject(host=split(event.url).host, rule=rule, count=count, sample=event.url)
+            for event, parsed in pages
+            for rule, count in parsed.left_out
+        ]
+        if rejects:
+            await self._store.count_rejects(rejects)
 
     async def _publish(
         self, pages: Sequence[tuple[DocumentFetched, Parsed]]
@@ -236,11 +248,13 @@ class Parser:
             token=token,
             state="review" if last else "open",
         )
+        if last:  # first: a death in between tells people twice, never not at all
+            self._crashpoint("parse.notify.before")
+            await self._store.notify("parse_review", "", reason, event.url, now_us)
+            self._crashpoint("parse.notify.after")
         self._crashpoint("parse.job.before")
         await self._store.put_job(job)
         self._crashpoint("parse.job.after")
-        if last:
-            await self._store.notify("parse_review", "", reason, event.url, now_us)
 
 
 def _page_links(event: DocumentFetched, links: Sequence[Link]) -> PageLinks:

@@ -86,8 +86,7 @@ def test_a_damaged_facts_file_is_named(tmp_path: Path) -> None:
 
 def test_a_disk_without_room_is_refused_at_the_start(tmp_path: Path) -> None:
     """Exit code 4: what is there is kept, and the same command goes on later."""
-    (tmp_path / "huge.toml").write_text("min_free_bytes = 9_000_000_000_000_000\n")
-    words = ["http://127.0.0.1:9/", *OWNED, "--into", "crawl", "--config", "huge.toml"]
+    words = ["http://127.0.0.1:9/", *OWNED, "--into", "crawl", "--min-free", "9000T"]
     result = limpet("crawl", *words, cwd=tmp_path)
     assert result.code == 4, result
     assert "less than 9000000000 MB free at crawl" in result.complaint

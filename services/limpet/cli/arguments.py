@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NoReturn, TypeAlias
 
-from limpet.cli.units import parse_count, parse_duration
+from limpet.cli.units import parse_count, parse_duration, parse_size
 from limpet.model.errors import UsageError
 from limpet.model.lifecycle import State
 
@@ -103,7 +103,7 @@ def _add_crawl(verbs: _Verbs) -> None:
     crawl.add_argument("--json", action="store_true", help="print the summary as JSON, and nothing else")
     loud = crawl.add_mutually_exclusive_group()
     loud.add_argument("-q", "--quiet", action="store_true", help="print errors only")
-    loud.add_argument("-v", "--verbose", action="store_true", help="log every exchange to DIR/run/worker-N.log")
+    loud.add_argument("-v", "--verbose", action="store_true", help="log more to DIR/run/worker-N.log")
 
 
 def _add_facts(crawl: argparse.ArgumentParser) -> None:
@@ -126,6 +126,7 @@ def _add_limits(crawl: argparse.ArgumentParser) -> None:
     limits.add_argument(
         "--patience", type=_typed(parse_duration), metavar="D", default=600.0, help="wait so long for URLs (10m)"
     )
+    limits.add_argument("--min-free", type=_typed(parse_size), metavar="SIZE", help="leave so much disk free (200M)")
     limits.add_argument("--workers", type=_typed(_workers), metavar="N", help="worker processes (default: cores, ≤ 4)")
 
 

@@ -1,6 +1,7 @@
 """The `limpet` command: one verb, one exit code, and one line for whatever goes wrong."""
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -19,6 +20,9 @@ EXIT_BROKEN_PIPE: Final = 141  # what a shell shows for a filter that was closed
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line; the exit code (see `limpet --help`)."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that lacks a character is no reason to fail
     try:
         arguments = parse_arguments(sys.argv[1:] if argv is None else argv)
         return _function(arguments.verb)(arguments)
@@ -31,6 +35,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _complain(error, EXIT_CANNOT_GO_ON)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
+    except Exception as error:
+        if type(error).__module__ == "sqlite3":  # named so, because loading it would slow down every --help
+            return _complain(error, EXIT_CANNOT_GO_ON)
+        raise
 
 
 def _function(verb: str) -> Callable[[argparse.Namespace], int]:

@@ -105,6 +105,8 @@ def settings_of(arguments: argparse.Namespace, folder: Folder | None) -> Setting
     if arguments.delay is not None:
         politeness = msgspec.structs.replace(settings.politeness, floor_seconds=arguments.delay)
         settings = msgspec.structs.replace(settings, politeness=politeness)
+    if arguments.min_free is not None:
+        settings = msgspec.structs.replace(settings, min_free_bytes=arguments.min_free)
     return settings
 
 

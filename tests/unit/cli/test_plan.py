@@ -52,7 +52,15 @@ def plan_with_seed(path: Path, seed: int) -> Plan:
 def test_flags_reach_facts_settings_and_run(tmp_path: Path) -> None:
     """Every flag lands where it belongs."""
     facts = ("--scope=domain", "--depth=3", "--agent=my-bot", "--contact=me@a.example", "--replicas=2")
-    limits = ("--limit=1,000", "--time-limit=2h", "--delay=500", "--patience=90s", "--workers=3", "-v")
+    limits = (
+        "--limit=1,000",
+        "--time-limit=2h",
+        "--delay=500",
+        "--patience=90s",
+        "--workers=3",
+        "--min-free=1.5G",
+        "-v",
+    )
     words = (*facts, *limits, "--exact-urls", "--drop-session-ids")
     made = plan(tmp_path, "http://a.example/", *OWNED, *words)
     assert (made.facts.scope.kind, made.facts.scope.depth_max) == ("domain", 3)
@@ -60,7 +68,7 @@ def test_flags_reach_facts_settings_and_run(tmp_path: Path) -> None:
     assert (made.facts.identity.exact_urls, made.facts.identity.drop_session_ids) == (True, True)
     assert (made.run.limit, made.run.time_limit_seconds, made.run.patience_seconds) == (1000, 7200.0, 90.0)
     assert (made.run.workers, made.run.log_level) == (3, 10)
-    assert made.settings.politeness.floor_seconds == 500.0
+    assert (made.settings.politeness.floor_seconds, made.settings.min_free_bytes) == (500.0, 1_500_000_000)
     assert made.settings.owned == ("a.example", "b.example")
 
 
@@ -79,6 +87,7 @@ def test_flags_reach_facts_settings_and_run(tmp_path: Path) -> None:
         (("--time-limit", "soon"), "not a duration"),
         (("--workers", "99"), "at most 32 workers"),
         (("--depth", "-1"), "--depth"),
+        (("--min-free", "plenty"), "not a size: write 500, 10k, 200M or 1G"),
         (("--scope", "world"), "invalid choice: 'world'"),
         (("--replicas", "4"), "--replicas"),
         (("--no-such-flag",), "unrecognized arguments: --no-such-flag"),

@@ -71,9 +71,7 @@ def _create(connection: sqlite3.Connection, path: Path, schema: Schema) -> None:
     if version == schema.version:
         return
     if version != 0:
-        raise CannotGoOn(
-            f"{path} has schema version {version}, this Limpet has {schema.version}: use the Limpet that made it"
-        )
+        raise CannotGoOn(f"{path} has schema version {version}, not {schema.version}: use the Limpet that made it")
     connection.executescript(f"BEGIN IMMEDIATE; {schema.script} PRAGMA user_version = {schema.version}; COMMIT;")
     _sync_directory(path.parent)
 

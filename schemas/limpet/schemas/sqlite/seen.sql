@@ -8,7 +8,3 @@ WITH RECURSIVE item (start) AS (
   SELECT 1 UNION ALL SELECT start + 16 FROM item WHERE start + 16 <= length(?1)
 )
 INSERT INTO seen (fp) SELECT substr(?1, start, 16) FROM item WHERE true ON CONFLICT DO NOTHING;
-
--- name: seen_clear
--- Forget everything.
-DELETE FROM seen;

@@ -39,10 +39,6 @@ SELECT * FROM url_row WHERE id > ? ORDER BY id LIMIT ?;
 -- Rows of one state, in the order of admission.
 SELECT * FROM url_row WHERE state = ? ORDER BY id;
 
--- name: url_id
--- The id of a row.
-SELECT id FROM url WHERE fp = ?;
-
 -- name: outcome_insert
 -- An outcome, once per URL and fetch time.
 INSERT INTO outcome (url, fetched_us, completed_us, state, data) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING;

@@ -16,6 +16,7 @@ ViolationKind = Literal[
 ]
 _DAY_NS = 86_400 * 10**9
 _WAIT_STATUSES = frozenset({429, 503})
+_ROBOTS_BYTES = 500 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +108,8 @@ def _examine_host(
 def _robots(visits: Sequence[Visit], rules: HostRules) -> Iterator[Violation]:
     """Pages need a robots.txt that was answered in full, with 2xx or 4xx, within the last 24 hours.
 
-    A 5xx or 429 gives none and takes none away: a copy under 24 hours old may go on serving (RFC 9309, 2.3.1.4).
-    The licence is kept per authority, since that is what robots.txt speaks for.
+    Of a huge one 500 KiB will do (RFC 9309, 2.5). A 5xx or 429 gives none and takes none away: a copy under 24 hours
+    old may go on serving (RFC 9309, 2.3.1.4). The licence is kept per authority, for which alone robots.txt speaks.
     """
     copies: dict[str, list[Visit]] = {}
     for visit in visits:
@@ -126,7 +127,7 @@ def _licenses(copy: Visit, visit: Visit, rules: HostRules) -> bool:
     return (
         rules.robots_licenses
         and copy.asked.path == rules.robots_paths[-1]
-        and copy.complete
+        and (copy.complete or copy.size_bytes > _ROBOTS_BYTES)
         and (200 <= copy.status < 300 or (400 <= copy.status < 500 and copy.status != 429))
         and copy.end_ns <= visit.received_ns <= copy.end_ns + _DAY_NS
     )

@@ -11,6 +11,7 @@ from origin.web import HostRules, Kind, Web
 from origin.wire import HTML, Answer, Request, busy, chunked, html, not_found, plain, redirect
 
 _PAGE = "<!doctype html>\n<html lang=en><title>{name}</title>\n<h1>{name}</h1>\n<p>{prose}</p>\n</html>\n"
+_NOT_ROBOTS = "<!doctype html>\n<title>Sorry</title>\n<p>Nothing here says who may do what.\nDisallow: /\n"
 _SILENCE_SECONDS = 3600.0
 _CHUNK_SIZES = (1, 10, 255, 256, 1000)
 _BIG_ROBOTS_BYTES = 2 << 20
@@ -150,6 +151,8 @@ HABITS: dict[str, _Habit] = {
     "bare-status": _Habit(page=_bare_status),
     "http-0.9": _Habit(page=_http_0_9, root="failed"),
     "silent": _Habit(page=_silent, root="hostile"),
+    "robots-html": _Habit(robots=lambda _rules, _n: html(_NOT_ROBOTS)),
+    "robots-403": _Habit(robots=lambda _rules, _n: plain("no\n", status=403)),
 }
 
 

@@ -12,7 +12,10 @@ NEVER_NS = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """One request and what became of it; `end_ns` is `NEVER_NS` while its answer is under way."""
+    """One request and what became of it; `end_ns` is `NEVER_NS` while its answer is under way.
+
+    `size_bytes` were sent, head included; how many of them a client took that went away is not known.
+    """
 
     asked: Requested
     head_ns: int | None
@@ -20,6 +23,7 @@ class Visit:
     status: int
     retry_after_seconds: float | None
     complete: bool
+    size_bytes: int = 0
 
     @property
     def host(self) -> str:
@@ -75,7 +79,13 @@ def _visit(asked: Requested, answered: Responded | None, over_ns: int) -> Visit:
     if answered is None:
         return Visit(asked, None, over_ns, 0, None, complete=False)
     return Visit(
-        asked, answered.head_ns, answered.t_ns, answered.status, answered.retry_after_seconds, answered.complete
+        asked,
+        answered.head_ns,
+        answered.t_ns,
+        answered.status,
+        answered.retry_after_seconds,
+        answered.complete,
+        answered.bytes,
     )
 
 

@@ -42,6 +42,7 @@ class Story:
         cookie: bool = False,
         retry_after: float | None = None,
         answer: str = "whole",
+        size_bytes: int = 1,
         open_for: float | None = None,
     ) -> None:
         """One request over a connection of its own."""
@@ -57,7 +58,7 @@ class Story:
         if answer != "none":
             whole = answer == "whole"
             self.events += [
-                Responded(end, 0, number, number, begin if whole else None, status, 1, retry_after, whole),
+                Responded(end, 0, number, number, begin if whole else None, status, size_bytes, retry_after, whole),
                 Closed(closed, 0, number, "server"),
             ]
 
@@ -124,6 +125,15 @@ def test_a_page_before_robots() -> None:
     cut.fetch(0.0, "/robots.txt", answer="cut")
     cut.fetch(2.0)
     assert cut.kinds(Policy()) == ["robots"]
+
+
+def test_a_huge_robots_txt_may_be_cut_off() -> None:
+    """A crawler has to read 500 KiB of it (RFC 9309, 2.5): with that much it has its licence."""
+    for size_bytes, kinds in ((500 << 10, ["robots"]), ((500 << 10) + 1, [])):
+        story = Story(licensed=False)
+        story.fetch(0.0, "/robots.txt", answer="cut", size_bytes=size_bytes)
+        story.fetch(2.0)
+        assert story.kinds(Policy()) == kinds
 
 
 def test_a_licence_lasts_a_day() -> None:

@@ -11,6 +11,7 @@ from limpet.model.errors import CannotGoOn, UsageError
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _READ_ONLY: Final = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 _SQLITE_FULL: Final = sqlite3.SQLITE_FULL
+_SQLITE_NO_ROOM: Final = sqlite3.SQLITE_IOERR_SHMSIZE  # the WAL's index cannot grow: no space is all it takes
 _SQLITE_READ_ONLY: Final = sqlite3.SQLITE_READONLY
 _CAUSES_MAX: Final = 16
 
@@ -24,7 +25,7 @@ def disk_reason(error: BaseException) -> str | None:
             if cause.errno == errno.EROFS or (cause.errno in _READ_ONLY and cause.filename is not None):
                 return "read-only"  # without a file's name, EACCES and EPERM may come from a firewall
         code = getattr(cause, "sqlite_errorcode", None)
-        if code is not None and code & 0xFF == _SQLITE_FULL:
+        if code is not None and (code & 0xFF == _SQLITE_FULL or code == _SQLITE_NO_ROOM):
             return "full"
         if code is not None and code & 0xFF == _SQLITE_READ_ONLY:
             return "read-only"

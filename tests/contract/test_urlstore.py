@@ -481,7 +481,7 @@ def test_denied_rows_become_due_when_their_authority_changes_its_mind(rig: Store
 
 
 def test_rows_that_waited_in_vain_become_failed(rig: StoreRig) -> None:
-    """Every due row of the authority, now or later; what is leased or already fetched stays."""
+    """Every due row of the authority, now or later, and a notice; what is leased or already fetched stays."""
 
     async def scenario(store: UrlStore) -> None:
         await store.admit([candidate(n, due_us=10 * n) for n in range(1, 5)] + [candidate(9, B)], now_us=1)
@@ -492,6 +492,9 @@ def test_rows_that_waited_in_vain_become_failed(rig: StoreRig) -> None:
         failed = store.rows(State.FAILED)
         assert {row.url for row in failed} == {f"{A}/3", f"{A}/4"}
         assert {row.reason for row in failed} == {"robots_unreachable"}
+        assert [(n.kind, n.host, n.reason, n.count) for n in store.notices()] == [
+            ("failed", "a.example", "robots_unreachable", 2)
+        ]
         assert await store.complete(fetched(leased, 101)) is True
         check_counters(store)
         check_due_index(store)
@@ -546,9 +549,13 @@ def test_leases_that_ran_out_become_due_and_soon_with_one_interruption_more(rig:
         await claimed(store, 10, authority=B, lease_us=101)
         before = store.row(fp(1))
         assert store.leased_hosts() == ["a.example", "b.example"]
+        robots = AuthorityRow(authority=A, host="a.example", robots=b"state")
+        await store.put_authority(robots)
+        assert store.leased_authorities() == [robots, AuthorityRow(authority=B, host="b.example")]
         assert await store.expire(99, dead=False, poison_after=POISON) == []
         assert await store.expire(100, dead=False, poison_after=POISON) == [(before, State.DUE)]
         assert store.leased_hosts() == ["b.example"]
+        assert [one.authority for one in store.leased_authorities()] == [B]
         row = store.row(fp(1))
         assert row is not None
         assert (row.state, row.interruptions, row.failures, row.token, row.lease_us) == (State.DUE, 1, 0, b"", 0)
@@ -614,7 +621,7 @@ def test_a_claim_stops_before_an_interrupted_url(rig: StoreRig) -> None:
 
 
 def test_the_fifth_interruption_while_alone_is_suspected_poison(rig: StoreRig) -> None:
-    """The first one struck in company and does not count; the fifth alone ends in review, without a due entry."""
+    """The first struck in company and does not count; the fifth alone ends in review, out of the queue, notified."""
 
     async def scenario(store: UrlStore) -> None:
         await store.admit([candidate(1)], now_us=1)
@@ -624,6 +631,9 @@ def test_the_fifth_interruption_while_alone_is_suspected_poison(rig: StoreRig) -
         assert row is not None
         assert (row.state, row.reason, row.interruptions) == (State.REVIEW, "suspected_poison", POISON + 1)
         assert store.queues() == []
+        assert [(n.kind, n.host, n.reason, n.count) for n in store.notices()] == [
+            ("review", "a.example", "suspected_poison", 1)
+        ]
         assert store.counters()["interruptions"] == POISON + 1
         check_counters(store)
 

@@ -14,12 +14,13 @@ from limpet.bus.sqlitelog import LogFile, LogGapError, SqliteLog, Subscription
 from limpet.clock.port import Clock
 from limpet.model.events import TOPICS
 from limpet.runtime.sqlitefile import SqliteFile
-from limpet.runtime.sqlitetx import Tx
+from limpet.runtime.sqlitetx import Row, Tx
 from limpet.urlstore import counters
 
 __all__ = ["LogFile", "LogGapError", "SqliteConsumer", "SqliteLog", "SqliteProducer"]
 
 TRIM_ROWS_MAX: Final = 10_000
+TRIM_CHUNK: Final = 500
 HEALTHY_SECONDS: Final = 1.0
 FIRST_OFFSET: Final = 1
 
@@ -82,17 +83,28 @@ class SqliteProducer:
         A topic and partition missing from `committed` keeps everything. Bounded: call it again for more.
         """
         self._log.observe(committed)
-        before_us = now_us - self._retention_us
-        rows = self._file.read(lambda reader: reader.all("log_from", (self._trim_after, TRIM_ROWS_MAX)))
-        self._trim_after = rows[-1][0] + 1 if len(rows) == TRIM_ROWS_MAX else 0
         dropped = [
             (offset, topic, partition)
-            for offset, topic, partition, written_us in rows
-            if written_us < before_us and offset < committed.get(topic, {}).get(partition, 0)
+            for offset, topic, partition, _ in self._older_than(now_us - self._retention_us)
+            if offset < committed.get(topic, {}).get(partition, 0)
         ]
         if dropped:
             await self._file.write(lambda tx: _drop(tx, dropped))
         return len(dropped)
+
+    def _older_than(self, before_us: int) -> list[Row]:
+        """Messages written before that time, found by reading on until there is a younger one."""
+        found: list[Row] = []
+        while len(found) < TRIM_ROWS_MAX:
+            after = self._trim_after
+            rows = self._file.read(lambda reader: reader.all("log_from", (after, TRIM_CHUNK)))  # noqa: B023 - called at once
+            old = [row for row in rows if row[3] < before_us]
+            found += old
+            if len(rows) < TRIM_CHUNK or len(old) < len(rows):
+                self._trim_after = 0
+                return found
+            self._trim_after = rows[-1][0] + 1
+        return found
 
 
 def _drop(tx: Tx, dropped: Sequence[tuple[int, str, int]]) -> None:

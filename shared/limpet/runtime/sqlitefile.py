@@ -193,10 +193,14 @@ class SqliteFile:
             await asyncio.wait([self._flusher])
         if self._lock_fd < 0:
             return
-        if not self._failure:
-            self._failure = f"{self.path} is closed"
-            await self._runner.run(self._finish_blocking)
-        self._release()
+        try:
+            if not self._failure:
+                self._failure = f"{self.path} is closed"
+                await self._runner.run(self._finish_blocking)
+        except sqlite3.Error as error:
+            raise CannotGoOn(f"cannot close {self.path} cleanly, it will be recovered: {error}") from error
+        finally:
+            self._release()
 
     def abandon(self) -> None:
         """Die, in a rehearsal: what was not committed is lost, every call from now on raises `Killed`."""

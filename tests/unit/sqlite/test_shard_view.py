@@ -339,3 +339,23 @@ def test_a_view_of_an_open_file_and_of_a_read_only_one_agree(tmp_path: Path) -> 
         await rig.close()
 
     asyncio.run(main())
+
+
+def test_retention_reads_no_further_than_it_drops(tmp_path: Path) -> None:
+    """A long log is trimmed in bounded steps, and what a slow reader holds up front does not hide the rest for ever."""
+
+    async def main() -> None:
+        rig, _, file = await opened(tmp_path)
+        log = SqliteLog(file, 7, SystemClock(), own=True)
+        producer = SqliteProducer(file, log, SystemClock(), retention_us=0)
+        for _ in range(12):
+            await producer.publish(LINKS_DISCOVERED, [(3, b"slow")] * 1000)
+        last = (await producer.publish(LINKS_DISCOVERED, [(7, b"read")] * 700))[-1].offset
+        committed = {LINKS_DISCOVERED: {7: last + 1}}
+        steps = [await producer.trim(10**17, committed) for _ in range(6)]
+        assert sum(steps) == 700
+        assert await producer.trim(10**17, {LINKS_DISCOVERED: {3: last}}) == 10_000
+        assert await producer.trim(1, {LINKS_DISCOVERED: {3: last}}) == 0
+        await rig.close()
+
+    asyncio.run(main())

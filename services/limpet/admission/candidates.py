@@ -39,8 +39,10 @@ class Desk:
         identity: IdentityRules,
         fingerprinter: Fingerprinter,
         host_urls: Callable[[str], int],
+        host_allowed: Callable[[str], bool] | None = None,
     ) -> None:
         self._scope = scope
+        self._host_allowed = host_allowed
         self._limits = limits
         self._identity = identity
         self._fingerprinter = fingerprinter
@@ -109,6 +111,8 @@ class Desk:
             return _reject(rejects, parts.host, verdict.rule, link.url)
         if len(hops) - len(hops.rstrip("R")) > REDIRECTS_MAX:
             return _reject(rejects, parts.host, Rule.REDIRECT_CHAIN, link.url)
+        if self._host_allowed is not None and not self._host_allowed(parts.host):
+            return _reject(rejects, parts.host, Rule.SCOPE, link.url)
         candidate = self._candidate(sighting, parts, page.fp, hops, now_us)
         found.setdefault(candidate.fp, candidate)
         return None

@@ -80,6 +80,8 @@ def _permitted(
     permission = judge(seeds, stored, parse_owned(settings.owned), system_resolve)
     if facts.scope.kind == "any":
         check_any(permission, ends=facts.scope.depth_max is not None or arguments.limit is not None)
+        rules = msgspec.structs.replace(settings.rules, owned_hosts_only=True)
+        settings = msgspec.structs.replace(settings, rules=rules)
     settings, limit, lines = apply(permission, settings, arguments.limit)
     if not facts.contact and permission.public:
         lines.append("no --contact given: site owners cannot reach you")
@@ -103,7 +105,7 @@ def settings_of(arguments: argparse.Namespace, folder: Folder | None) -> Setting
     parse_owned(owned)
     settings = msgspec.structs.replace(settings, owned=owned)
     if arguments.delay is not None:
-        politeness = msgspec.structs.replace(settings.politeness, floor_seconds=arguments.delay)
+        politeness = msgspec.structs.replace(settings.politeness, delay_seconds=arguments.delay)
         settings = msgspec.structs.replace(settings, politeness=politeness)
     if arguments.min_free is not None:
         settings = msgspec.structs.replace(settings, min_free_bytes=arguments.min_free)

@@ -6,7 +6,7 @@ or may not have been there, and proves nothing.
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from limpet.admission.candidates import Desk
 from limpet.admission.rules import Limits
@@ -15,6 +15,7 @@ from limpet.config import Facts, Settings
 from limpet.embedded.finder import Finder, seeds
 from limpet.embedded.folder import Folder
 from limpet.embedded.views import ShardViews
+from limpet.fetch import Owned
 from limpet.model.events import DocumentFetched, PageLinks
 from limpet.model.identity import Fingerprinter
 from limpet.parser.decode import DecodeLimits
@@ -64,8 +65,14 @@ class FolderLinks:
         return self._desks[count]
 
 
-def make_desk(facts: Facts, settings: Settings, seeds_known: tuple[str, ...]) -> Desk:
-    """Admission's judge under the facts and settings of a crawl, without the cap of a host's URLs."""
+def make_desk(
+    facts: Facts,
+    settings: Settings,
+    seeds_known: tuple[str, ...],
+    host_urls: Callable[[str], int] = lambda _host: 0,
+) -> Desk:
+    """Admission's judge under the facts and settings of a crawl. `host_urls`: rows of a host, for its cap."""
+    owned = Owned.parse(settings.owned)
     return Desk(
         scope=Scope(ScopeKind(facts.scope.kind), seeds_known),
         limits=Limits(
@@ -78,5 +85,6 @@ def make_desk(facts: Facts, settings: Settings, seeds_known: tuple[str, ...]) ->
         ),
         identity=facts.identity,
         fingerprinter=Fingerprinter(facts.hash_seed),
-        host_urls=lambda _host: 0,
+        host_urls=host_urls,
+        host_allowed=owned.covers_host if settings.rules.owned_hosts_only else None,
     )

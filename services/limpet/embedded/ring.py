@@ -8,26 +8,25 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 
-import httpx
 import msgspec
 
 from limpet.admission.candidates import Desk
-from limpet.admission.rules import Limits, Rule
-from limpet.admission.scope import Scope, ScopeKind
+from limpet.admission.rules import Rule
 from limpet.admission.service import Admission
 from limpet.clock import DurableClock
 from limpet.config import Facts, Settings
 from limpet.crawlnode.archive import Archivist
 from limpet.crawlnode.health import Health, Outage
 from limpet.crawlnode.service import CrawlNode
+from limpet.embedded.admissible import make_desk
 from limpet.embedded.folder import Folder
-from limpet.embedded.notifier import POST_SECONDS_MAX, Notifier
+from limpet.embedded.notifier import Notifier, post_json
 from limpet.embedded.ports import Ports
 from limpet.embedded.quota import Quota
 from limpet.embedded.shards import Marks, Shard, Shards
 from limpet.fetch import Capture, Fetcher, Gate, Owned
-from limpet.model.errors import CannotGoOn, LimpetError
-from limpet.model.identity import Fingerprinter, bucket_of, shard_of
+from limpet.model.errors import CannotGoOn
+from limpet.model.identity import bucket_of, shard_of
 from limpet.model.urls import split
 from limpet.obs import log_event
 from limpet.parser.decode import CODING_ERROR, CODING_INCOMPLETE, DecodeLimits, decode_body
@@ -96,7 +95,7 @@ class Ring:
         )
         node = self._node(archivist, writer, fetcher, health)
         reconciler = self._reconciler(node)
-        notifier = Notifier(list(self._stores().values()), self._settings.notify.webhook, clock, _post)
+        notifier = Notifier(list(self._stores().values()), self._settings.notify.webhook, clock, post_json)
         await health.confirm()
         services = [node.run(stop), reconciler.run(stop), notifier.run(stop)]
         services += [self._parser(shard).run(stop) for shard in self._shards.owned.values()]
@@ -311,7 +310,7 @@ async def admit_seeds(folder: Folder, settings: Settings, ports: Ports, urls: Se
     for url in urls:
         by_shard.setdefault(shard_of_host(split(url).host, folder.facts), []).append(url)
     try:
-        await shards.open(range(folder.facts.shards))
+        await shards.open(by_shard)
         work = [
             _admit_seeds(shards.owned[number], folder.facts, settings, clock, found)
             for number, found in by_shard.items()
@@ -347,20 +346,12 @@ def shard_of_host(host: str, facts: Facts) -> int:
 
 def desk_of(facts: Facts, settings: Settings, shard: Shard) -> Desk:
     """Admission's judge for one shard. Seeds of other shards cannot bring anything of this one into scope."""
-    return Desk(
-        scope=Scope(ScopeKind(facts.scope.kind), tuple(shard.store.seeds())),
-        limits=Limits(
-            depth_max=facts.scope.depth_max,
-            depth_trap=settings.rules.depth_trap,
-            url_bytes_max=settings.rules.url_bytes_max,
-            segment_repeats_max=settings.rules.segment_repeats_max,
-            host_urls_max=settings.rules.host_urls_max,
-            follow_nofollow=facts.scope.follow_nofollow,
-        ),
-        identity=facts.identity,
-        fingerprinter=Fingerprinter(facts.hash_seed),
-        host_urls=lambda host: row.urls if (row := shard.store.host(host)) is not None else 0,
-    )
+
+    def host_urls(host: str) -> int:
+        row = shard.store.host(host)
+        return row.urls if row is not None else 0
+
+    return make_desk(facts, settings, tuple(shard.store.seeds()), host_urls)
 
 
 def governor_of(settings: Settings, ports: Ports, clock: DurableClock) -> Governor:
@@ -393,13 +384,3 @@ def decode_robots(capture: Capture) -> bytes | None:
     if decoded.flags & {CODING_INCOMPLETE, CODING_ERROR} and len(decoded.data) < ROBOTS_LIMITS.decoded_bytes_max // 2:
         return None
     return decoded.data
-
-
-async def _post(url: str, body: bytes) -> int:
-    """POST to the operator's own webhook; 0 when there was no answer. Not a fetch: the crawl's gate is not asked."""
-    try:
-        async with httpx.AsyncClient(trust_env=False, timeout=POST_SECONDS_MAX) as client:
-            answer = await client.post(url, content=body, headers={"Content-Type": "application/json"})
-    except (httpx.HTTPError, httpx.InvalidURL, LimpetError):
-        return 0
-    return answer.status_code

@@ -18,6 +18,7 @@ class Politeness(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """The governor. Nothing here can go below what a site asks for."""
 
     floor_seconds: Seconds = 1.0
+    delay_seconds: Seconds = 0.0  # the operator's own wish (--delay), for owned hosts too
     latency_multiple: Seconds = 5.0
     latency_gap_seconds_max: Seconds = 30.0
     global_rate_max: Seconds = 0.0  # starts per second of one worker, 0 = no cap
@@ -69,6 +70,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     segment_repeats_max: Count = 3
     host_urls_max: Count = 100_000
     page_links_max: Count = 10_000
+    owned_hosts_only: bool = False  # set by --scope any: a link to somebody else's host is out of scope
 
 
 class Notify(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -18,6 +18,7 @@ from limpet.urlstore.types import HostRow
 
 UNFINISHED_SECONDS_MIN = 10.0
 UNFINISHED_OWNED_SECONDS_MIN = 1.0
+UNFINISHED = "unfinished request"
 BUSY_SECONDS = 0.05
 
 
@@ -70,10 +71,11 @@ class Governor:
     def gap_seconds(self, state: HostState) -> float:
         """The gap in force: seconds from the end of a response to the next request."""
         if state.owned:
-            return state.crawl_delay_seconds
+            return max(self._policy.delay_seconds, state.crawl_delay_seconds)
         latency = state.row.response_us / 1e6 * self._policy.latency_multiple
         return max(
             self._policy.floor_seconds,
+            self._policy.delay_seconds,
             state.crawl_delay_seconds,
             min(self._policy.latency_gap_seconds_max, latency),
         )
@@ -118,6 +120,17 @@ class Governor:
         """The host turned out to live at a public address: nobody's word makes it ours, and every gap applies."""
         state.owned = False
 
+    def unfinished(self, state: HostState, longest_seconds: float = 0.0) -> HostRow:
+        """The row to persist where a request may stay unfinished: whoever starts next then waits two gaps.
+
+        `longest_seconds`: how long the request may still take. Nothing changes for this process: it will see the end.
+        """
+        seconds = longest_seconds + unfinished_wait_seconds(self.gap_seconds(state), owned=state.owned)
+        until_us = self._clock.wall_us() + int(seconds * 1e6)
+        if until_us <= state.row.wait_us:
+            return state.row
+        return replace(state.row, wait_us=until_us, wait_reason=UNFINISHED)
+
     def failing(self, state: HostState, *, good: bool) -> None:
         """Count answers that mean trouble, for the length of the next wait; a good answer resets."""
         state.row = replace(state.row, failing=0 if good else state.row.failing + 1)
@@ -143,4 +156,3 @@ class Governor:
 def unfinished_wait_seconds(gap_seconds: float, *, owned: bool) -> float:
     """How long a host waits after a start when a request to it may still have been under way."""
     return max(2 * gap_seconds, UNFINISHED_OWNED_SECONDS_MIN if owned else UNFINISHED_SECONDS_MIN)
-

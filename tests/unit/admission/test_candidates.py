@@ -93,6 +93,22 @@ def test_beyond_ten_times_the_cap_they_are_counted_only() -> None:
     assert [(one.rule, one.count) for one in judged.rejects] == [("host_cap", 2)]
 
 
+def test_somebody_elses_host_is_out_of_scope_where_only_owned_ones_count() -> None:
+    """Scope `any` follows every link between hosts of one's own, and none beyond."""
+    desk = Desk(
+        scope=Scope(ScopeKind.ANY, (SEED,)),
+        limits=Limits(),
+        identity=IdentityRules(),
+        fingerprinter=Fingerprinter(b"0123456789abcdef"),
+        host_urls=lambda _host: 0,
+        host_allowed=lambda host: host == "mine.test",
+    )
+    links = [Link(f"http://{host}/", LinkKind.NAVIGATION) for host in ("mine.test", "theirs.test")]
+    judged = desk.judge([_page(*links)], 1)
+    assert [candidate.host for candidate in judged.candidates] == ["mine.test"]
+    assert [(one.host, one.rule) for one in judged.rejects] == [("theirs.test", "scope")]
+
+
 def test_a_seed_is_bound_by_validity_and_length_alone() -> None:
     """What the user named is crawled, however deep or odd."""
     desk = _desk(url_bytes_max=60)

@@ -35,6 +35,10 @@ from limpet.warc import CaptureMeta
 T = TypeVar("T")
 _LOG = logging.getLogger("limpet.exchange")
 
+CodingIsCut = Callable[[bytes, bytes | None], bool]
+"""payload, Content-Encoding -> whether the coded stream ends too early, though the transport was complete."""
+
+CODING_CUT = "content coding cut short"
 WAIT_DEFAULT_SECONDS = 30.0
 WAIT_DEFAULT_SECONDS_MAX = 3600.0
 RETRY_OURS_SECONDS = 0.5
@@ -60,6 +64,7 @@ class Exchange:
         steps: FetchSteps,
         archivist: Archivist,
         outage: Outage,
+        coding_is_cut: CodingIsCut,
         clock: DurableClock,
         random: Random,
         facts: Facts,
@@ -70,6 +75,7 @@ class Exchange:
         self._steps = steps
         self._archivist = archivist
         self._outage = outage
+        self._coding_is_cut = coding_is_cut
         self._clock = clock
         self._random = random
         self._facts = facts
@@ -139,11 +145,11 @@ class Exchange:
             failures=verdict.failures,
             outcome=outcome,
         )
+        if verdict.notice:
+            await self._steps.notify(store, claim, verdict, completion.now_us)
         won = await self._steps.complete(store, completion, host)
         if won and outcome.location is not None:
             self._steps.settling.settled(outcome.location)
-        if verdict.notice:
-            await store.notify(verdict.notice, claim.host, verdict.reason, claim.url, self._clock.wall_us())
 
     async def _insist(self, step: Callable[[], Awaitable[T]], claim: Claim, store: UrlStore) -> T:
         """Try a step of ours until it holds, keeping the lease alive; only `CannotGoOn` ends it."""
@@ -172,7 +178,15 @@ class Exchange:
             jitter=self._random.fraction(),
             wait_us=host.row.wait_us,
             counts=0 < sent.claim.latest_us < host.last_good_us,
+            coding_cut=self._lost_its_end(sent.capture),
         )
+
+    def _lost_its_end(self, capture: Capture) -> bool:
+        """Whether only a decoder can tell that a page is cut: its framing is whole."""
+        head = capture.head
+        if head is None or capture.truncated or not 200 <= head.status < 300:
+            return False
+        return self._coding_is_cut(capture.payload, head.get(b"content-encoding"))
 
     async def _was_ours(self) -> bool:
         await self._clock.sleep(Outage.SETTLE_SECONDS)
@@ -191,13 +205,14 @@ class Exchange:
     def _outcome(self, sent: Sent, verdict: Verdict, location: Location | None) -> Outcome:
         capture = sent.capture
         failure = capture.failure
+        detail = CODING_CUT if verdict.coding_cut else ""
         return Outcome(
             fp=sent.claim.fp,
             fetched_us=capture.started_us,
             url=sent.claim.url,
             status=capture.head.status if capture.head else 0,
             failure=failure.kind if failure else "",
-            detail=failure.detail[:300] if failure else "",
+            detail=failure.detail[:300] if failure else detail,
             location=location,
             wire_bytes=len(capture.response_bytes),
             truncated=capture.truncated or "",

@@ -13,7 +13,7 @@ import msgspec
 from limpet.clock import DurableClock
 from limpet.config import Facts, Settings
 from limpet.crawlnode.archive import Archivist
-from limpet.crawlnode.exchange import Exchange, limits_of
+from limpet.crawlnode.exchange import Exchange, limits_of, longest_fetch_us
 from limpet.crawlnode.steps import FetchSteps
 from limpet.fetch import Capture, FetchRequest, Head, redirect_target
 from limpet.model.errors import CannotGoOn, LimpetError
@@ -92,6 +92,7 @@ class RobotsDesk:
             body_bytes_max=ROBOTS_BODY_BYTES_MAX,
             body_in_memory_bytes_max=ROBOTS_BODY_BYTES_MAX,
         )
+        self._longest_seconds = longest_fetch_us(settings) / 1e6
         self._judge = RobotsJudge()
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._body_bytes = 0
@@ -140,9 +141,7 @@ class RobotsDesk:
         if reason is None:
             return
         now_us = self._clock.wall_us()
-        ended = await store.wait_out(authority, reason, now_us)
-        if ended:
-            await store.notify("failed", self._known[authority].row.host, reason, authority, now_us, ended)
+        await self._steps.wait_out(store, authority, reason, now_us)
 
     # -- fetching ----------------------------------------------------------------------------------------------------
     async def refresh(self, authority: str, permit: Permit, store: UrlStore) -> None:
@@ -162,11 +161,11 @@ class RobotsDesk:
         )
         if state.host_until_us > now_us:
             await self._steps.persist_wait(store, self._governor.wait_until(host, state.host_until_us, state.reason))
+        if before.state.digest and state.digest != before.state.digest:
+            await self._steps.rearm_denied(store, authority, now_us)
         await self._steps.put_robots(store, row)
         self._keep(_Known(row, state))
         self._obey_delay(state, host)
-        if before.state.digest and state.digest != before.state.digest:
-            await store.rearm_denied(authority, now_us)
         if settled.access_denied:
             log_event(_LOG, logging.INFO, "robots.txt is forbidden, which allows", reason=settled.reason)
 
@@ -175,6 +174,8 @@ class RobotsDesk:
         url, hops, holder = authority + "/robots.txt", 0, permit
         while True:
             step = next_step(hops, await self._ask(url, holder, store))
+            if hops:
+                await self._steps.persist_wait(store, holder.state.row)
             if isinstance(step, Settled):
                 return step
             hops += 1
@@ -189,12 +190,16 @@ class RobotsDesk:
             url, store, holder = target, there, await self._permit(target, there)
 
     async def _permit(self, url: str, store: UrlStore) -> Permit:
-        """A hop to another host spends that host's permit, after its gap and its waits."""
+        """A hop spends the permit of the host it goes to, after its gap and its waits.
+
+        No lease there would tell after a death that the host may have been answering: until it has, its row tells.
+        """
         parts = split(url)
         state = self._governor.host(parts.host, store.host)
         self.load(parts.authority, state, store)
         while (permit := self._governor.permit(state)) is None:
             await self._clock.sleep(max(0.01, min(60.0, self._governor.ready_in(state))))
+        await self._steps.persist_wait(store, self._governor.unfinished(state, self._longest_seconds))
         return permit
 
     async def _ask(self, url: str, permit: Permit, store: UrlStore) -> RobotsAnswer:

@@ -221,6 +221,9 @@ class CrawlNode:
             await self._return_claims(entry, store, until_us)
             entry.due_us[authority] = until_us
             return False
+        due_us = store.next_due(authority)  # other rules may have let go what was denied
+        if due_us is not None:
+            entry.due_us[authority] = due_us
         return self._governor.ready_in(state) <= 0
 
     async def _serve(self, entry: HostQueues, state: HostState) -> bool:

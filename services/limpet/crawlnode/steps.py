@@ -11,6 +11,7 @@ from limpet.crawlnode.settling import Settling
 from limpet.fetch import Capture, Fetcher, FetchRequest
 from limpet.fetch.port import OnHead
 from limpet.model.events import DOCUMENT_FETCHED, DocumentFetched, encode
+from limpet.model.verdict import Verdict
 from limpet.runtime import Mortality
 from limpet.segments import Location, SegmentWriter
 from limpet.urlstore import AuthorityRow, Claim, Completion, HostRow, UrlStore
@@ -66,6 +67,12 @@ class FetchSteps:
         self._crashpoint("fetch.complete.after")
         return won
 
+    async def notify(self, store: UrlStore, claim: Claim, verdict: Verdict, now_us: int) -> None:
+        """Before the completion that people should hear of: a death in between tells them twice, never not at all."""
+        self._crashpoint("fetch.notify.before")
+        await store.notify(verdict.notice, claim.host, verdict.reason, claim.url, now_us)
+        self._crashpoint("fetch.notify.after")
+
     async def deny(self, store: UrlStore, completion: Completion) -> bool:
         """A URL that robots.txt disallows: no send, no outcome."""
         self._crashpoint("fetch.deny.before")
@@ -78,6 +85,20 @@ class FetchSteps:
         self._crashpoint("fetch.hand_back.before")
         await store.hand_back(claims, due_us, now_us)
         self._crashpoint("fetch.hand_back.after")
+
+    async def rearm_denied(self, store: UrlStore, authority: str, now_us: int) -> int:
+        """Other rules than those that denied URLs: the URLs are due again, before the new rules are known as such."""
+        self._crashpoint("fetch.rearm.before")
+        count = await store.rearm_denied(authority, now_us)
+        self._crashpoint("fetch.rearm.after")
+        return count
+
+    async def wait_out(self, store: UrlStore, authority: str, reason: str, now_us: int) -> int:
+        """The URLs of an authority that was waited for in vain."""
+        self._crashpoint("fetch.wait_out.before")
+        count = await store.wait_out(authority, reason, now_us)
+        self._crashpoint("fetch.wait_out.after")
+        return count
 
     async def put_robots(self, store: UrlStore, row: AuthorityRow) -> None:
         """The robots verdict of an authority."""

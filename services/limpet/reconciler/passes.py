@@ -64,8 +64,6 @@ class Reconciler:
         for row, state in ended:
             if state is State.DUE:
                 self._offer(row.host, row.authority, now_us)
-            else:
-                await store.notify("review", row.host, "suspected_poison", row.url, now_us)
         return len(ended)
 
     async def republish(self, store: UrlStore) -> int:

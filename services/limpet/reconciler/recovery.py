@@ -18,10 +18,11 @@ from limpet.model.events import DOCUMENT_FETCHED, DocumentFetched, encode
 from limpet.model.lifecycle import State
 from limpet.model.outcome import Outcome
 from limpet.model.verdict import Verdict, classify, is_redirect
-from limpet.politeness import Governor, unfinished_wait_seconds
+from limpet.politeness import Governor
+from limpet.robots import RobotsJudge, RobotsState
 from limpet.runtime import Mortality
 from limpet.segments import Location, SegmentInfo, SegmentStore, Settled
-from limpet.urlstore import HostRow, UrlRow, UrlStore
+from limpet.urlstore import AuthorityRow, UrlRow, UrlStore
 from limpet.warc import (
     CaptureGrouper,
     CaptureSpan,
@@ -62,6 +63,7 @@ class Recovery:
         segments: SegmentStore,
         governor: Governor,
         shard_of: Callable[[str], int],
+        coding_is_cut: Callable[[bytes, bytes | None], bool],
         clock: Clock,
         mortality: Mortality,
         settings: Settings,
@@ -72,10 +74,12 @@ class Recovery:
         self._segments = segments
         self._governor = governor
         self._shard_of = shard_of
+        self._coding_is_cut = coding_is_cut
         self._clock = clock
         self._crashpoint = mortality.crashpoint
         self._settings = settings
         self._facts = facts
+        self._robots = RobotsJudge()
 
     async def run(self, incarnations: frozenset[str] | None = None) -> RecoveryReport:
         """Recover; with `incarnations`, only the segments of those dead writers are looked at."""
@@ -90,16 +94,23 @@ class Recovery:
     async def _hold_hosts(self) -> None:
         """A host with an unfinished lease may still be answering: it waits two gaps, and that outlives us too."""
         for store in self._stores.values():
+            for authority in store.leased_authorities():
+                delay = self._crawl_delay(authority)
+                if delay:
+                    self._governor.set_crawl_delay(self._governor.host(authority.host, store.host), delay)
             for host in store.leased_hosts():
-                state = self._governor.host(host, store.host)
-                seconds = unfinished_wait_seconds(self._governor.gap_seconds(state), owned=state.owned)
-                until_us = self._clock.wall_us() + int(seconds * 1e6)
-                row = store.host(host) or HostRow(host=host)
-                if row.wait_us < until_us:
-                    row = msgspec.structs.replace(row, wait_us=until_us, wait_reason="unfinished request")
-                    self._crashpoint("recover.waits.before")
-                    await store.put_host(row)
-                    self._crashpoint("recover.waits.after")
+                row = self._governor.unfinished(self._governor.host(host, store.host))
+                self._crashpoint("recover.waits.before")
+                await store.put_host(row)
+                self._crashpoint("recover.waits.after")
+
+    def _crawl_delay(self, authority: AuthorityRow) -> float | None:
+        """The gap counts as the site wants it, and the site may want more than we do."""
+        if not authority.robots:
+            return None
+        state = msgspec.msgpack.decode(authority.robots, type=RobotsState)
+        rules = self._robots.rules(state, self._clock.wall_us())
+        return None if rules is None else rules.crawl_delay(self._facts.agent)
 
     async def _segment(self, info: SegmentInfo, report: RecoveryReport) -> None:
         """Cut, adopt, seal one segment of a dead writer."""
@@ -193,10 +204,7 @@ class Recovery:
             ended = await store.expire(now_us, dead=True, poison_after=self._settings.retries.interruptions_alone_max)
             self._crashpoint("recover.expire.after")
             report.interrupted += len(ended)
-            for row, state in ended:
-                if state is State.REVIEW:
-                    report.poisoned += 1
-                    await store.notify("review", row.host, "suspected_poison", row.url, now_us)
+            report.poisoned += sum(state is State.REVIEW for _, state in ended)
 
 
 def event_of(outcome: Outcome, row: UrlRow, crawl: str) -> DocumentFetched:

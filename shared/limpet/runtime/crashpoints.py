@@ -4,6 +4,7 @@ from typing import Final, Protocol
 
 STEPS: Final = (
     "fetch.claim",
+    "fetch.send",
     "fetch.wait",
     "fetch.append",
     "fetch.publish",
@@ -11,11 +12,15 @@ STEPS: Final = (
     "fetch.hand_back",
     "fetch.robots",
     "fetch.deny",
+    "fetch.rearm",
+    "fetch.wait_out",
+    "fetch.notify",
     "parse.mark",
     "parse.publish",
     "parse.accept",
     "parse.commit",
     "parse.job",
+    "parse.notify",
     "admit.rows",
     "admit.seen",
     "admit.count",
@@ -27,7 +32,6 @@ STEPS: Final = (
     "recover.waits",
     "recover.seal",
     "recover.republish",
-    "recover.repair",
 )
 
 CRASH_POINTS: Final = frozenset(f"{step}.{side}" for step in STEPS for side in ("before", "after"))

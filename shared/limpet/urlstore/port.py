@@ -92,7 +92,7 @@ class UrlStore(Protocol):
         ...
 
     async def wait_out(self, authority: str, reason: str, now_us: int) -> int:
-        """Due rows of an authority that waited in vain become `failed(reason)`. The number of rows."""
+        """Due rows of an authority that waited in vain become `failed(reason)`, with a notice. The number of rows."""
         ...
 
     # -- politeness state --------------------------------------------------------------------------------------------
@@ -127,13 +127,17 @@ class UrlStore(Protocol):
     async def expire(self, now_us: int, *, dead: bool, poison_after: int) -> list[tuple[UrlRow, State]]:
         """End leases that ran out (with `dead`, all of them): rows become due and soon, one interruption more.
 
-        The `poison_after`-th interruption while claimed alone becomes `review`. The rows as they were, with their new
-        state.
+        The `poison_after`-th interruption while claimed alone becomes `review`, with a notice in the same write. The
+        rows as they were, with their new state.
         """
         ...
 
     def leased_hosts(self) -> list[str]:
         """Hosts with an unfinished lease."""
+        ...
+
+    def leased_authorities(self) -> list[AuthorityRow]:
+        """Authorities with an unfinished lease, and what robots remembers of them."""
         ...
 
     # -- reading -----------------------------------------------------------------------------------------------------

@@ -35,6 +35,12 @@ SELECT fp FROM lease WHERE lease_us <= ? ORDER BY url;
 SELECT DISTINCT h.name FROM lease AS l JOIN authority AS a ON a.id = l.authority JOIN host AS h ON h.id = a.host
 ORDER BY h.name;
 
+-- name: leased_authorities
+-- Authorities with an unfinished lease, as query authority_get has them.
+SELECT DISTINCT a.name, h.name, a.robots, a.robots_digest, a.wait_us, a.wait_reason
+FROM lease AS l JOIN authority AS a ON a.id = l.authority JOIN host AS h ON h.id = a.host
+ORDER BY a.name;
+
 -- name: url_complete
 -- How a claim ended, with an outcome.
 UPDATE url SET

@@ -34,6 +34,11 @@ def leased_hosts(reader: Reader) -> list[str]:
     return [host for (host,) in reader.all("leased_hosts")]
 
 
+def leased_authorities(reader: Reader) -> list[AuthorityRow]:
+    """Authorities with an unfinished lease."""
+    return [codes.authority_row(row) for row in reader.all("leased_authorities")]
+
+
 def row(reader: Reader, fp: bytes) -> UrlRow | None:
     """One row."""
     found = reader.one("row_by_fp", (fp,))

@@ -6,7 +6,7 @@ from limpet.model.lifecycle import Actor, State, move
 from limpet.model.outcome import Outcome
 from limpet.runtime.sqlitetx import Tx
 from limpet.urlstore import counters
-from limpet.urlstore.sqlite import codes
+from limpet.urlstore.sqlite import codes, upkeep
 from limpet.urlstore.sqlite.dueindex import DueIndex
 from limpet.urlstore.sqlite.work import count_page, make_due, put_outcome
 from limpet.urlstore.types import Lane, UrlRow
@@ -61,7 +61,9 @@ def _interrupt(tx: Tx, index: DueIndex, row: UrlRow, now_us: int, poison_after: 
     tx.run("lease_delete", (row.fp,))
     reason, due_us = (SUSPECTED_POISON, 0) if poison else ("", now_us)
     tx.run("url_interrupt", (codes.CODES[state], reason, due_us, Lane.SOON, row.interruptions + 1, url_id))
-    if not poison:
+    if poison:
+        upkeep.notify(tx, ("review", row.host, SUSPECTED_POISON, 1, row.url, now_us, now_us))
+    else:
         index.add(tx, authority_id, Lane.SOON, due_us, url_id)
     tx.count(counters.of_state(State.LEASED), -1)
     tx.count(counters.of_state(state))

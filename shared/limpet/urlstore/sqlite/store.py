@@ -108,9 +108,17 @@ class SqliteUrlStore:
         """See `UrlStore.rearm_denied`."""
         return await self._of_queue(authority, lambda tx, queue: work.rearm_denied(tx, self._index, queue, now_us))
 
-    async def wait_out(self, authority: str, reason: str, now_us: int) -> int:  # noqa: ARG002 - the port's
+    async def wait_out(self, authority: str, reason: str, now_us: int) -> int:
         """See `UrlStore.wait_out`."""
-        return await self._of_queue(authority, lambda tx, queue: work.wait_out(tx, self._index, queue, reason))
+
+        def op(tx: Tx, queue: int) -> int:
+            count = work.wait_out(tx, self._index, queue, reason)
+            if count:
+                host = tx.all("authority_host", (authority,))[0][1]
+                upkeep.notify(tx, ("failed", host, reason, count, authority, now_us, now_us))
+            return count
+
+        return await self._of_queue(authority, op)
 
     async def _of_queue(self, authority: str, op: Callable[[Tx, int], int]) -> int:
         """Run `op` with the id of a queue; 0 for an authority that was never met."""
@@ -155,6 +163,10 @@ class SqliteUrlStore:
     def leased_hosts(self) -> list[str]:
         """See `UrlStore.leased_hosts`."""
         return self._file.read(reading.leased_hosts)
+
+    def leased_authorities(self) -> list[AuthorityRow]:
+        """See `UrlStore.leased_authorities`."""
+        return self._file.read(reading.leased_authorities)
 
     # -- reading -----------------------------------------------------------------------------------------------------
     def row(self, fp: bytes) -> UrlRow | None:

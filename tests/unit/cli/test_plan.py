@@ -68,7 +68,7 @@ def test_flags_reach_facts_settings_and_run(tmp_path: Path) -> None:
     assert (made.facts.identity.exact_urls, made.facts.identity.drop_session_ids) == (True, True)
     assert (made.run.limit, made.run.time_limit_seconds, made.run.patience_seconds) == (1000, 7200.0, 90.0)
     assert (made.run.workers, made.run.log_level) == (3, 10)
-    assert (made.settings.politeness.floor_seconds, made.settings.min_free_bytes) == (500.0, 1_500_000_000)
+    assert (made.settings.politeness.delay_seconds, made.settings.min_free_bytes) == (500.0, 1_500_000_000)
     assert made.settings.owned == ("a.example", "b.example")
 
 
@@ -128,7 +128,7 @@ def test_a_resume_needs_no_url_and_keeps_facts_and_settings(tmp_path: Path) -> N
     made = plan(tmp_path, stored=("http://a.example/",))
     assert made.facts == folder.facts
     assert made.settings.owned == ("a.example", "b.example")
-    assert made.settings.politeness.floor_seconds == 7.0
+    assert made.settings.politeness.delay_seconds == 7.0
     assert made.run.seeds == ()
 
 
@@ -161,7 +161,7 @@ def test_rates_and_limits_may_change_on_resume(tmp_path: Path) -> None:
     """Flags on top of stored settings; a config file replaces them."""
     created(tmp_path, "--delay", "7", "--limit", "5")
     made = plan(tmp_path, "--delay", "3", "--limit", "50", "--patience", "5", stored=("http://a.example/",))
-    assert (made.settings.politeness.floor_seconds, made.run.limit, made.run.patience_seconds) == (3.0, 50, 5.0)
+    assert (made.settings.politeness.delay_seconds, made.run.limit, made.run.patience_seconds) == (3.0, 50, 5.0)
     config = tmp_path / "limpet.toml"
     config.write_text('owned = ["a.example"]\n')
     made = plan(tmp_path, "--config", str(config), stored=("http://a.example/",))

@@ -29,7 +29,7 @@ from limpet.model.errors import CannotGoOn
 from limpet.model.identity import bucket_of, shard_of
 from limpet.model.urls import split
 from limpet.obs import log_event
-from limpet.parser.decode import CODING_ERROR, CODING_INCOMPLETE, DecodeLimits, decode_body
+from limpet.parser.decode import CODING_ERROR, CODING_INCOMPLETE, DecodeLimits, coding_is_cut, decode_body
 from limpet.parser.page import PARSER_VERSION
 from limpet.parser.service import Parser
 from limpet.politeness import Governor
@@ -138,6 +138,7 @@ class Ring:
             steps=steps,
             archivist=archivist,
             outage=outage,
+            coding_is_cut=coding_is_cut,
             clock=clock,
             random=random,
             facts=facts,
@@ -289,6 +290,7 @@ async def recover(
             segments=segments_of_folder(folder, settings, ports, clock, appends),
             governor=governor_of(settings, ports, clock),
             shard_of=lambda url: shard_of_host(split(url).host, folder.facts),
+            coding_is_cut=coding_is_cut,
             clock=clock,
             mortality=ports.mortality,
             settings=settings,

@@ -80,6 +80,11 @@ def decode_body(payload: bytes, content_encoding: bytes | None, limits: DecodeLi
     return Decoded(data, frozenset(flags))
 
 
+def coding_is_cut(payload: bytes, content_encoding: bytes | None) -> bool:
+    """Whether the coded stream ends too early. Costs an inflation; a plain body costs nothing."""
+    return CODING_INCOMPLETE in decode_body(payload, content_encoding, DecodeLimits()).flags
+
+
 def _codings(value: bytes | None) -> list[bytes]:
     if not value:
         return []

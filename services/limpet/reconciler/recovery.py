@@ -189,12 +189,21 @@ class Recovery:
         return parse_record(await self._segments.read(Location(name, offset, length)), block_bytes_max=RECORD_BYTES_MAX)
 
     def _judge(self, view: CaptureView) -> Verdict:
+        head = Head(status=view.status, headers=view.headers)
         capture = Capture(
             url=view.url,
-            head=Head(status=view.status, headers=view.headers),
+            head=head,
             truncated="disconnect" if view.truncated == "disconnect" else "length" if view.truncated else None,
         )
-        return classify(capture, failures=0, now_us=self._clock.wall_us(), policy=self._settings.retries, jitter=0.0)
+        page = 200 <= view.status < 300 and not view.truncated
+        return classify(
+            capture,
+            failures=0,
+            now_us=self._clock.wall_us(),
+            policy=self._settings.retries,
+            jitter=0.0,
+            coding_cut=page and self._coding_is_cut(view.payload, head.get(b"content-encoding")),
+        )
 
     async def _end_leases(self, report: RecoveryReport) -> None:
         """Interruptions are counted apart from failures; the fifth one alone is no accident."""

@@ -27,6 +27,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     page: bool = False
     notice: str = ""  # kind of notice to send, "" = none
     site_failure: bool = False  # a network failure, which may turn out to be ours
+    coding_cut: bool = False  # the transport was whole, the content coding was not
 
 
 def is_wait(status: int) -> bool:
@@ -48,11 +49,13 @@ def classify(
     jitter: float,
     wait_us: int = 0,
     counts: bool = False,
+    coding_cut: bool = False,
 ) -> Verdict:
     """Judge `capture`, the URL having failed `failures` times before.
 
     `wait_us`: end of the host's wait (429/503 only). `counts`: this 429/503 counts as an attempt, because the host
-    has answered another URL well since the last one. `jitter` in [0, 1).
+    has answered another URL well since the last one. `coding_cut`: a page whose content coding ends too early.
+    `jitter` in [0, 1).
     """
     if capture.failure is not None:
         return _no_answer(capture, failures, now_us, policy, jitter)
@@ -64,15 +67,14 @@ def classify(
     if (status >= 500 and status < 600) or status in TRANSIENT_STATUS:
         return _transient(f"http_{status}", failures, now_us, policy, jitter)
     if 200 <= status < 400:
-        return _answered(capture, status, failures, now_us, policy, jitter)
+        cut = coding_cut or capture.truncated == "disconnect"
+        if cut and failures + 1 < policy.failures_max:
+            verdict = _transient("truncated", failures, now_us, policy, jitter)
+        else:
+            reason = "truncated" if cut or capture.truncated else ""
+            verdict = Verdict(state=State.FETCHED, reason=reason, good=True, page=not is_redirect(status))
+        return msgspec.structs.replace(verdict, coding_cut=True) if coding_cut else verdict
     return Verdict(state=State.GONE, reason=f"http_{status}", good=True)
-
-
-def _answered(capture: Capture, status: int, failures: int, now_us: int, policy: Retries, jitter: float) -> Verdict:
-    if capture.truncated == "disconnect" and failures + 1 < policy.failures_max:
-        return _transient("truncated", failures, now_us, policy, jitter)
-    reason = "truncated" if capture.truncated else ""
-    return Verdict(state=State.FETCHED, reason=reason, good=True, page=not is_redirect(status))
 
 
 def _no_answer(capture: Capture, failures: int, now_us: int, policy: Retries, jitter: float) -> Verdict:

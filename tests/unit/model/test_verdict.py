@@ -84,3 +84,13 @@ def test_a_cut_body_is_tried_again_and_the_third_stands() -> None:
     ]
     assert _judge(_answer(200, "disconnect"), 2).reason == "truncated"
     assert (_judge(_answer(200, "length")).state, _judge(_answer(200, "length")).reason) == (State.FETCHED, "truncated")
+
+
+def test_a_cut_coding_is_retried_twice_and_then_stands() -> None:
+    """A coded body that ends too early is as partial as one whose connection broke, and its verdict says which."""
+    for failures in (0, 1):
+        verdict = _judge(_answer(200), failures, coding_cut=True)
+        assert (verdict.state, verdict.reason, verdict.coding_cut) == (State.DUE, "truncated", True)
+    verdict = _judge(_answer(200), 2, coding_cut=True)
+    assert (verdict.state, verdict.reason, verdict.coding_cut) == (State.FETCHED, "truncated", True)
+    assert not _judge(_answer(200)).coding_cut

@@ -17,6 +17,7 @@ from limpet.parser.decode import (
     UNKNOWN_CODING,
     Decoded,
     DecodeLimits,
+    coding_is_cut,
     decode_body,
 )
 
@@ -85,6 +86,15 @@ def test_a_cut_stream_gives_what_it_has_and_says_so() -> None:
         assert cut.flags == {CODING_INCOMPLETE}
         assert (BODY * 50).startswith(cut.data)
     assert decode_body(zlib.compress(BODY)[:-2], b"deflate", LIMITS) == decoded(BODY, CODING_INCOMPLETE)
+
+
+def test_only_an_end_that_is_missing_is_worth_another_fetch() -> None:
+    """Damage, lies, bombs and trailing bytes come again with the next answer; a cut may not."""
+    whole = gz(TEXT)
+    assert coding_is_cut(whole[:-1], b"gzip")
+    for payload in (whole, whole + b"x", whole[:-8] + b"\0" * 8, BODY, b"", gz(bytes(30_000_000))):
+        assert not coding_is_cut(payload, b"gzip")
+    assert not coding_is_cut(whole[:-1], None)
 
 
 def test_bytes_behind_the_end_are_ignored() -> None:

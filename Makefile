@@ -44,8 +44,8 @@ lint: $(VENV)/.test ## style, types, import contracts
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --config pyproject.toml
 
-bench: $(VENV)/.test ## CPU per page, memory, start and resume times; each figure with its command
-	@PYTHONPATH=loadtest $(BIN)/python -m scenarios.bench
+bench: $(VENV)/.test ## CPU per page, memory, start and resume times, each with its command; BENCH=--quick for a try
+	@PYTHONPATH=loadtest $(BIN)/python -m scenarios.bench $(BENCH)
 
 clean: ## remove what the targets above made
 	@rm -rf $(VENV) $(INTO) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,86 @@
+"""Writes `docs/performance.md` out of the committed evidence, so that no figure in it is typed by hand.
+
+PYTHONPATH=loadtest python -m scenarios.performance
+"""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from scenarios.figures import DEFINITIONS, PARTS, number
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+EVIDENCE = ROOT / "loadtest" / "evidence" / "bench.json"
+PAGE = ROOT / "docs" / "performance.md"
+_TITLES = {
+    "crawl": "A whole crawl at full speed",
+    "start": "Start",
+    "resume": "Resume of a large crawl",
+}
+_INTRODUCTION = """\
+# Performance
+
+This page is written by `python -m scenarios.performance` from `loadtest/evidence/bench.json`; a test fails when they
+differ. `make bench` measures everything again and rewrites the evidence, `make bench BENCH=--quick` tries it in a
+minute and writes nothing. A part alone: the command above its table.
+
+What is measured is the `limpet` command as a user starts it, with everything on: robots.txt, politeness, WARC records
+synced to disk, parse, admission. The site is the `bench` web of `loadtest/origin`, a process of its own on the same
+machine: HTML pages of about 72 KB with 50 links, half of them to other hosts, gzip'd. The hosts are declared as owned,
+since politeness towards a thousand strangers would leave nothing to measure. The origin's judge reads its log
+afterwards and must find no violation.
+
+CPU is what the kernel counts for every Limpet process from its start to its end. It depends little on what else the
+machine does, unlike pages per second. To compare machines, divide it by the CPU that one zlib -6 of a fixed page costs
+there: that is the row with ÷.
+"""
+
+
+def render(evidence: Mapping[str, Any]) -> str:
+    """The page, of the parts that the evidence has."""
+    parts = [part for part in PARTS if part in evidence["parts"]]
+    return "\n".join([_INTRODUCTION, *(line for part in parts for line in _part(part, evidence["parts"][part]))])
+
+
+def _part(part: str, found: Mapping[str, Any]) -> Iterator[str]:
+    yield f"## {_TITLES[part]}\n"
+    yield f"{_circumstances(part, found['details'])} Measured on {found['date']} on {_machine(found)}.\n"
+    yield f"```\n{found['command']}\n```\n"
+    yield "| Figure | Value | Target | |"
+    yield "|---|---:|---|---|"
+    for name, value in found["figures"].items():
+        definition = DEFINITIONS[name]
+        shown = f"{number(value)} {definition.unit}".rstrip()
+        verdict = ("met" if definition.holds(value) else "missed") if definition.target else ""
+        yield f"| {definition.title} | {shown} | {definition.target} | {verdict} |"
+    yield ""
+
+
+def _circumstances(part: str, details: Mapping[str, Any]) -> str:
+    if part == "crawl":
+        return f"{details['pages']:,} pages on {details['hosts']:,} hosts, {details['processes']} Limpet processes."
+    if part == "start":
+        return f"{details['rounds']} new crawls of each kind, {details['seeds']:,} hosts."
+    return f"{details['urls']:,} known URLs on {details['hosts']:,} hosts, {details['rounds']} resumes of each kind."
+
+
+def _machine(found: Mapping[str, Any]) -> str:
+    machine = found["machine"]
+    return (
+        f"{machine['cores']} cores ({machine['cpu']}), {machine['memory_mib'] // 1024} GiB of memory, "
+        f"Python {machine['python']}, SQLite {machine['sqlite']}; load average before: "
+        f"{number(found['load_average_before'])}; one zlib -6 of the calibration page: "
+        f"{number(found['calibration_gzip_ms'])} ms"
+    )
+
+
+def main() -> int:
+    """Write the page."""
+    PAGE.write_text(render(json.loads(EVIDENCE.read_text())))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -180,6 +180,8 @@ class CrawlNode:
         if first is None or first[1] > now_us:
             return False
         authority, store = first[0], self._stores[entry.shard]
+        if self._robots.gives_up(authority):
+            return await self._wait_out(entry, authority, store)
         until_us = self._robots.waits_until(authority)
         if until_us > now_us:
             entry.due_us[authority] = until_us
@@ -213,9 +215,7 @@ class CrawlNode:
         await self._robots.refresh(authority, permit, store)
         if self._robots.gives_up(authority):
             await self._return_claims(entry, store, 0)
-            await self._robots.wait_out(authority, store)
-            entry.due_us.pop(authority, None)
-            return False
+            return await self._wait_out(entry, authority, store)
         until_us = self._robots.waits_until(authority)
         if until_us > self._clock.wall_us():
             await self._return_claims(entry, store, until_us)
@@ -225,6 +225,12 @@ class CrawlNode:
         if due_us is not None:
             entry.due_us[authority] = due_us
         return self._governor.ready_in(state) <= 0
+
+    async def _wait_out(self, entry: HostQueues, authority: str, store: UrlStore) -> bool:
+        """robots.txt was waited for in vain: nothing of this authority will be sent."""
+        await self._robots.wait_out(authority, store)
+        entry.due_us.pop(authority, None)
+        return False
 
     async def _serve(self, entry: HostQueues, state: HostState) -> bool:
         """Deal with the first claim; False when the host has to wait before the next."""

@@ -298,6 +298,39 @@ def test_a_committed_offset_never_moves_backwards(rig: BusRig) -> None:
     run(rig, scenario)
 
 
+def test_a_reader_that_was_replaced_cannot_set_the_group_back(rig: BusRig) -> None:
+    """Two readers of one partition, the older one late with its commit: the committed offset stays where it is."""
+
+    async def scenario() -> None:
+        positions = await rig.producer(0).publish(LINKS_DISCOVERED, [(0, b"%d" % n) for n in range(5)])
+        older, newer = rig.consumer(LINKS_DISCOVERED, 0), rig.consumer(LINKS_DISCOVERED, 0)
+        await newer.commit(positions[:4])
+        await older.commit(positions[:2])
+        await rig.kill()
+        await rig.open()
+        assert payloads(await drained(rig.consumer(LINKS_DISCOVERED, 0), 1)) == [b"4"]
+
+    run(rig, scenario)
+
+
+def test_every_partition_resumes_at_its_own_offset(rig: BusRig) -> None:
+    """Readers that share a log have nothing else in common: one that is far ahead gets nothing a second time."""
+
+    async def scenario() -> None:
+        sent = [(n % 2, b"%d" % n) for n in range(10)]
+        await rig.producer(2).publish(LINKS_DISCOVERED, sent)
+        ahead = rig.consumer(LINKS_DISCOVERED, 0)
+        await ahead.commit([message.position for message in (await drained(ahead, 5))[:4]])
+        await rig.kill()
+        await rig.open()
+        ahead, behind = rig.consumer(LINKS_DISCOVERED, 0), rig.consumer(LINKS_DISCOVERED, 1)
+        await rig.producer(2).publish(LINKS_DISCOVERED, [(0, b"later"), (1, b"later")])
+        assert payloads(await drained(ahead, 2)) == [b"8", b"later"]
+        assert payloads(await drained(behind, 6)) == [b"1", b"3", b"5", b"7", b"9", b"later"]
+
+    run(rig, scenario)
+
+
 def test_a_commit_moves_past_the_highest_of_its_positions(rig: BusRig) -> None:
     """In whatever order they are given; `uncommitted` tells the first offset that is not committed."""
 

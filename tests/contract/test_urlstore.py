@@ -84,6 +84,25 @@ def test_a_new_candidate_becomes_a_due_row_with_everything_it_came_with(rig: Sto
     run(rig, scenario)
 
 
+def test_a_batch_that_cannot_be_stored_leaves_nothing_behind(rig: StoreRig) -> None:
+    """Neither rows nor anything the next batch could stumble over; what else was written at that moment is kept."""
+
+    async def scenario(store: UrlStore) -> None:
+        hostile = candidate(2, B, hops="\ud800")  # no text that could be encoded
+        admissions = (store.admit([candidate(1, B), hostile], now_us=1), store.admit([candidate(3)], now_us=1))
+        answers = await asyncio.gather(*admissions, return_exceptions=True)
+        assert isinstance(answers[0], ValueError)
+        assert answers[1] == [AdmitResult.NEW]
+        assert [row.fp for row in store.rows()] == [fp(3)]
+        assert await store.admit([candidate(1, B)], now_us=2) == [AdmitResult.NEW]
+        assert [claim.url for claim in await claimed(store, 5, authority=B)] == [f"{B}/1"]
+        assert store.host("b.example") == HostRow(host="b.example", urls=1)
+        check_counters(store)
+        check_due_index(store)
+
+    run(rig, scenario)
+
+
 def test_a_row_that_exists_is_left_as_it_is(rig: StoreRig) -> None:
     """Meeting a URL again, in the same batch or later, changes nothing about it, whatever came with it."""
 

@@ -45,6 +45,7 @@ class Collector:
         self._notes: list[Finding] = []
         self._found: Counter[str] = Counter()
         self._noted: Counter[str] = Counter()
+        self._sums: Counter[tuple[str, str]] = Counter()
         self.checked: Counter[str] = Counter()
 
     def find(self, kind: StrEnum, subject: str, detail: str) -> None:
@@ -54,6 +55,11 @@ class Collector:
     def note(self, kind: StrEnum, subject: str, detail: str) -> None:
         """Something is worth knowing."""
         self._add(self._notes, self._noted, kind, subject, detail)
+
+    def sum_up(self, kind: StrEnum, count: int, what: str) -> None:
+        """Something worth knowing only as a number: equal ones add up to one note."""
+        if count:
+            self._sums[kind.value, what] += count
 
     def found(self, kind: StrEnum) -> int:
         """How many findings of a kind there are, listed or not."""
@@ -65,13 +71,16 @@ class Collector:
             ok=not self._findings,
             checked=dict(self.checked),
             findings=self._findings + self._unlisted(self._found),
-            notes=self._notes + self._unlisted(self._noted),
+            notes=self._notes + self._unlisted(self._noted) + self._summed_up(),
         )
 
     def _add(self, where: list[Finding], counts: Counter[str], kind: StrEnum, subject: str, detail: str) -> None:
         counts[kind.value] += 1
         if counts[kind.value] <= self._listed_max:
             where.append(Finding(kind.value, subject, detail[:DETAIL_CHARS_MAX]))
+
+    def _summed_up(self) -> list[Finding]:
+        return [Finding(kind, "", f"{count:,} {what}") for (kind, what), count in self._sums.items()]
 
     def _unlisted(self, counts: Counter[str]) -> list[Finding]:
         return [

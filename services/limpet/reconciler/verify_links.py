@@ -41,7 +41,7 @@ class WantedLink(msgspec.Struct, frozen=True):
 class AdmissibleLinks(Protocol):
     """Parser and rules of admission in one: from a stored body to the links that must have rows."""
 
-    def __call__(self, member: bytes, page: DocumentFetched) -> Sequence[WantedLink]:
+    def __call__(self, member: bytes, page: DocumentFetched, /) -> Sequence[WantedLink]:
         """Links of the response record `member` that the rules admitted whenever they were judged.
 
         The cap of a host's URLs is left to the caller. Raises ValueError when the body cannot be parsed.

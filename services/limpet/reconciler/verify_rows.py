@@ -24,6 +24,7 @@ from limpet.reconciler.snapshot import Snapshot, snapshot
 from limpet.reconciler.verify_counters import check_counters, recount
 
 FAULTS_MAX: Final = 20
+UNMARKED: Final = "rows have no mark in the seen set: a look-up each when they are met again"
 _OUTCOME: Final = msgspec.msgpack.Decoder(Outcome)
 
 
@@ -130,8 +131,7 @@ class ShardCheck:
                 self._out.find(Kind.LEASE, url, f"leased by {holder}, which ended in order")
             else:
                 left += 1
-        if left:
-            self._out.note(Kind.LEASE, self._name, f"{left} URLs are leased; if no run is on, the next one ends that")
+        self._out.sum_up(Kind.LEASE, left, "URLs are leased: by a run that is on, or until the next one begins")
 
     # -- outcomes ------------------------------------------------------------------------------------------------------
     def _latest(self) -> None:
@@ -178,21 +178,16 @@ class ShardCheck:
             for url, fetched_us in unparsed:
                 self._out.find(Kind.UNPARSED, url, f"the body of {fetched_us} has neither output nor job")
             return
-        waiting = sum(1 for _ in unparsed)
-        if waiting:
-            self._out.note(Kind.UNPARSED, self._name, f"{waiting} stored bodies are still to be parsed")
+        self._out.sum_up(Kind.UNPARSED, sum(1 for _ in unparsed), "stored bodies are still to be parsed")
 
     # -- marks and logs ------------------------------------------------------------------------------------------------
     def _marks(self) -> None:
         if not self._shard.has_marks:
-            if self._count:
-                self._out.note(Kind.UNMARKED, self._name, "there is no seen file that can be read; it is made again")
+            self._out.sum_up(Kind.UNMARKED, self._count, UNMARKED)
             return
         for (fp,) in self._shard.rows("ghost_seen"):
             self._out.find(Kind.GHOST_SEEN, f"{self._name} {bytes(fp).hex()}", "marked as seen, without a row")
-        unmarked = self._shard.value("unmarked_count")
-        if unmarked:
-            self._out.note(Kind.UNMARKED, self._name, f"{unmarked} rows have no mark")
+        self._out.sum_up(Kind.UNMARKED, self._shard.value("unmarked_count"), UNMARKED)
         self._out.checked["marks"] += self._shard.value("seen_count")
 
     def _logs(self) -> LogState:

@@ -25,7 +25,7 @@ from integration.planting import (
 )
 from limpet.embedded.folder import Folder
 from limpet.reconciler.verify import verify
-from limpet.warc import parse_record
+from limpet.warc import members, parse_record
 from limpet.warc.members import compress
 
 
@@ -180,6 +180,17 @@ def test_a_capture_taken_out_of_the_middle_is_found(crawl: Folder) -> None:
     offset, length = place_of(crawl, PAGE)
     patch(crawl, lambda data: data[:offset] + data[offset + length :])
     assert kinds(verify(crawl)) >= {"missing_record", "bad_record", "index_line_missing", "index_line_extra"}
+
+
+def test_a_capture_without_its_metadata_record_is_found(crawl: Folder) -> None:
+    """In a sealed segment nothing may be unfinished: the outcome could not be built again from it."""
+    data = segments_in(crawl)[0].read_bytes()
+    *_, last = members(lambda offset, size: data[offset : offset + size], len(data))
+    assert last.header.type == "metadata"
+    patch(crawl, lambda data: data[: last.offset])
+    report = verify(crawl)
+    assert kinds(report) == {"incomplete_capture"}
+    assert "http://a.test/last" in report.findings[0].detail
 
 
 def test_an_orphan_record_is_only_noted(tmp_path: Path) -> None:

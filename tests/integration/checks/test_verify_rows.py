@@ -74,6 +74,25 @@ def test_an_outcome_that_differs_from_its_record_is_found(crawl: Folder, change:
     assert "wrong_record" in kinds(verify(crawl))
 
 
+def test_doubles_are_found_even_without_the_constraints_that_forbid_them(crawl: Folder) -> None:
+    """One outcome a key, one row a fingerprint, whatever became of the tables."""
+    path = shard_with(crawl, PAGE)
+    for statement in (
+        "DROP VIEW url_row",
+        "CREATE TABLE loose AS SELECT * FROM outcome UNION ALL SELECT * FROM outcome WHERE seq = 1",
+        "DROP TABLE outcome",
+        "ALTER TABLE loose RENAME TO outcome",
+        "CREATE TABLE loose AS SELECT * FROM url UNION ALL SELECT * FROM url WHERE id = 1",
+        "DROP TABLE url",
+        "ALTER TABLE loose RENAME TO url",
+    ):
+        run_sql(path, statement)
+    report = verify(crawl)
+    doubles = {finding.detail for finding in report.findings if finding.kind == "double_outcome"}
+    assert any("2 rows" in detail for detail in doubles)
+    assert any("outcomes of" in detail for detail in doubles)
+
+
 def test_a_misfiled_and_an_unreadable_outcome_are_found(crawl: Folder) -> None:
     """An outcome under another time than its own; bytes that are none."""
     change_outcome(crawl, PAGE, lambda outcome: msgspec.structs.replace(outcome, fetched_us=1))

@@ -71,7 +71,7 @@ def _check_show(folder: Path, url: str) -> None:
 
 def _check_judges(folder: Path) -> None:
     """`verify`, `verify --links` and `audit` looked at everything and found nothing."""
-    for words in (["verify", folder], ["verify", folder, "--links"], ["audit", folder]):
+    for words in (["verify", str(folder)], ["verify", str(folder), "--links"], ["audit", str(folder)]):
         result = limpet(*words, "--json")
         assert result.code == 0, result
         assert result.json["ok"] is True
@@ -168,7 +168,11 @@ def test_a_second_process_is_refused_and_reading_is_not(tmp_path: Path) -> None:
     with small_web(tmp_path, pages=600) as origin:
         running = Running("crawl", *origin.seeds, *OWNED, "--into", folder, "--delay", "1")
         until(lambda: pages(folder) > 0)
-        for words in (["crawl", "--into", folder], ["add", folder, origin.seeds[0]], ["failures", folder, "--retry"]):
+        for words in (
+            ["crawl", "--into", str(folder)],
+            ["add", str(folder), origin.seeds[0]],
+            ["failures", str(folder), "--retry"],
+        ):
             result = limpet(*words)
             assert result.code == 2, result
             assert f"in use by process {running.process.pid}" in result.complaint

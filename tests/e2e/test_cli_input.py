@@ -68,7 +68,7 @@ def test_a_folder_of_another_version_is_refused_everywhere(tmp_path: Path) -> No
     facts = folder / "facts.json"
     facts.write_text(facts.read_text().replace('"layout_version": 1', '"layout_version": 7'))
     before = facts.read_bytes()
-    for words in (["status", folder], ["crawl", "--into", folder, "http://a.example/"]):
+    for words in (["status", str(folder)], ["crawl", "--into", str(folder), "http://a.example/"]):
         result = limpet(*words)
         assert result.code == 2, result
         assert "has layout version 7; this Limpet reads version 1" in result.complaint
@@ -114,7 +114,7 @@ def test_a_missing_shard_stops_everything(tmp_path: Path) -> None:
     """Exit code 4: going on would lose its URLs."""
     folder = stored(tmp_path)
     (folder / "shards" / "11.sqlite").unlink()
-    for words in (["status", folder], ["crawl", "--into", folder, "http://127.0.0.1:9/", *OWNED]):
+    for words in (["status", str(folder)], ["crawl", "--into", str(folder), "http://127.0.0.1:9/", *OWNED]):
         result = limpet(*words)
         assert result.code == 4, result
         assert "11.sqlite is missing: restore it from a copy" in result.complaint

@@ -1,5 +1,7 @@
 """Events: what is written fits its schema, and what was once written is read for ever."""
 
+from collections.abc import Callable
+
 import jsonschema
 import msgspec
 import pytest
@@ -8,6 +10,8 @@ from limpet.model.events import (
     DOCUMENT_FETCHED,
     EVENT_VERSION,
     LINKS_DISCOVERED,
+    DocumentFetched,
+    LinksDiscovered,
     UnknownEventVersionError,
     decode_fetched,
     decode_links,
@@ -15,7 +19,8 @@ from limpet.model.events import (
 )
 from limpet.schemas.events import samples, schema
 
-DECODERS = {DOCUMENT_FETCHED: decode_fetched, LINKS_DISCOVERED: decode_links}
+Decode = Callable[[bytes], DocumentFetched | LinksDiscovered]
+DECODERS: dict[str, Decode] = {DOCUMENT_FETCHED: decode_fetched, LINKS_DISCOVERED: decode_links}
 
 
 @pytest.mark.parametrize("topic", DECODERS)

@@ -4,7 +4,9 @@ import asyncio
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from contract.stores import A, B, SqliteRig, candidate, claim_one, claimed, fetched, fp, job, outcome
 from limpet.bus.sqlite import SqliteConsumer, SqliteLog, SqliteProducer
@@ -13,8 +15,11 @@ from limpet.model.events import DOCUMENT_FETCHED, LINKS_DISCOVERED
 from limpet.model.lifecycle import State
 from limpet.runtime.sqlitefile import SqliteFile, open_read_only
 from limpet.schemas.sqlite import shard_schema
+from limpet.testing.loop import SimClock, VirtualLoop, run_virtual
 from limpet.urlstore import AuthorityRow, HostRow, RepairItem, UrlStore, counters
 from limpet.urlstore.sqlite import Anchor, QueueState, ShardView, SqliteUrlStore, Unfinished
+
+T = TypeVar("T")
 
 
 async def opened(folder: Path) -> tuple[SqliteRig, UrlStore, SqliteFile]:
@@ -359,3 +364,41 @@ def test_retention_reads_no_further_than_it_drops(tmp_path: Path) -> None:
         await rig.close()
 
     asyncio.run(main())
+
+
+class LateAnswer:
+    """A commit that is durable at once and heard of a second later."""
+
+    def __init__(self, clock: SimClock) -> None:
+        self._clock = clock
+
+    async def run(self, work: Callable[[], T]) -> T:
+        result = work()
+        await self._clock.sleep(1)
+        return result
+
+    def close(self) -> None:
+        """Nothing to stop."""
+
+
+def test_a_message_that_was_read_before_its_writer_heard_of_it_comes_once(tmp_path: Path) -> None:
+    """The first look at a log may see a commit whose answer is under way."""
+    loop = VirtualLoop()
+
+    async def main(clock: SimClock) -> None:
+        runner = LateAnswer(clock)
+        file = SqliteFile(tmp_path / "f", schema=shard_schema(), runner=runner, clock=clock, synchronous="OFF")
+        log = SqliteLog(file, 7, clock, own=True)
+        producer = SqliteProducer(file, log, clock, retention_us=0)
+        consumer = SqliteConsumer(file, LINKS_DISCOVERED, 7, {7: log}, clock)
+        publishing = asyncio.create_task(producer.publish(LINKS_DISCOVERED, [(7, b"a"), (7, b"b")]))
+        await clock.sleep(0.5)
+        assert [message.payload for message in await consumer.receive(9)] == [b"a", b"b"]
+        assert not publishing.done()
+        await publishing
+        assert await consumer.receive(9) == []
+        await producer.publish(LINKS_DISCOVERED, [(7, b"c")])
+        assert [message.payload for message in await consumer.receive(9)] == [b"c"]
+        await file.close()
+
+    run_virtual(main(SimClock(loop)), loop)

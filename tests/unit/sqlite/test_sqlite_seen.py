@@ -65,9 +65,10 @@ def test_damage_under_an_open_shard_costs_marks_and_nothing_else(tmp_path: Path)
         await seen.mark(fps(*range(20_000)))
         assert await seen.present(fps(7, 19_000)) == [True, True]
         await seen.close()
-        _damage(path, keep_bytes=8192)
+        _damage_second_half(path)
         seen = SqliteSeen(path, InlineRunner(), batch=1, recent_max=1)
         answers = await seen.present(fps(*range(0, 20_000, 50)))
+        assert any(answers)
         assert not all(answers)
         await seen.mark(fps(30_000))
         assert await seen.present(fps(30_000, 30_001)) == [True, False]
@@ -101,7 +102,7 @@ def test_a_shard_that_cannot_have_a_file_says_where(tmp_path: Path) -> None:
         SqliteSeen(tmp_path / "nowhere" / "s", InlineRunner())
 
 
-def _damage(path: Path, keep_bytes: int) -> None:
-    """Everything after the first pages becomes nonsense."""
+def _damage_second_half(path: Path) -> None:
     data = path.read_bytes()
-    path.write_bytes(data[:keep_bytes] + b"\xa5" * (len(data) - keep_bytes))
+    half = len(data) // 2
+    path.write_bytes(data[:half] + b"\xa5" * (len(data) - half))

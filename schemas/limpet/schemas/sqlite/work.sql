@@ -79,9 +79,7 @@ UPDATE url SET state = 0, reason = '', due_us = ?, lane = ?, failures = 0, inter
 
 -- name: rearm_get
 -- State and queue of a row that an operator wants due again.
-SELECT u.id, u.authority, u.state, l.fp IS NOT NULL
-FROM url AS u LEFT JOIN lease AS l ON l.fp = u.fp
-WHERE u.fp = ?;
+SELECT id, authority, state FROM url WHERE fp = ?;
 
 -- name: waiting_of_authority
 -- Rows of an authority that wait in state due (0), with their entries.

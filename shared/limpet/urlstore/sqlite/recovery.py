@@ -76,9 +76,9 @@ def rearm(tx: Tx, index: DueIndex, fps: Sequence[bytes], now_us: int) -> int:
     count = 0
     for fp in fps:
         row = tx.one("rearm_get", (fp,))
-        if row is None or row[3]:
+        if row is None:
             continue
-        url_id, authority_id, code, _ = row
+        url_id, authority_id, code = row  # a leased row keeps the state it was claimed from, which is not re-armable
         state = codes.STATES[code]
         if state in REARMABLE:
             move(state, State.DUE, Actor.OPERATOR)

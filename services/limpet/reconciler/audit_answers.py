@@ -11,13 +11,16 @@ from typing import Final, Literal
 
 import msgspec
 
-from limpet.robots import BODY_BYTES_MAX, digest
+from limpet.robots import digest
 
 REDIRECTS: Final = frozenset({300, 301, 302, 303, 307, 308})
 WAITS: Final = frozenset({429, 503})
 RETRY_AFTER_SECONDS_MAX: Final = 366 * 86_400
 
 _DECODED_BYTES_MAX: Final = 1_000_000
+_ENOUGH_BYTES: Final = 500_000
+"""Damage behind so much of a body is behind everything that is parsed of it (RFC 9309 §2.5)."""
+
 _MEMBERS_MAX: Final = 1_000
 _GZIP, _ZLIB, _RAW = 31, 15, -15
 _CUT: Final = frozenset({"disconnect", "time"})
@@ -87,7 +90,7 @@ def _undone(data: bytes, coding: bytes) -> bytes | None:
         return _gzip(data)
     if coding == b"deflate" and data:
         whole = _inflated(data, _ZLIB) or _inflated(data, _RAW)
-        return data if whole is None else whole[0] if whole[1] or len(whole[0]) >= BODY_BYTES_MAX else None
+        return data if whole is None else whole[0] if whole[1] or len(whole[0]) >= _ENOUGH_BYTES else None
     return data
 
 
@@ -103,10 +106,10 @@ def _gzip(data: bytes) -> bytes | None:
         if len(out) >= _DECODED_BYTES_MAX:
             return bytes(out[:_DECODED_BYTES_MAX])
         if not ended:
-            return bytes(out) if len(out) >= BODY_BYTES_MAX else None
+            return bytes(out) if len(out) >= _ENOUGH_BYTES else None
         if not data.startswith(b"\x1f\x8b"):
             return bytes(out)
-    return bytes(out) if len(out) >= BODY_BYTES_MAX else None
+    return bytes(out) if len(out) >= _ENOUGH_BYTES else None
 
 
 def _inflated(data: bytes, window: int) -> tuple[bytes, bool, bytes] | None:

@@ -25,7 +25,7 @@ from limpet.urlstore.types import ParseOutput
 SAMPLE_MAX: Final = 2_000
 BATCH: Final = 500
 HOST_CAP_REJECT_FACTOR: Final = 10
-"""Beyond this many times a host's cap its links are counted and get no row (README, "What is not kept")."""
+"""Beyond this many times a host's cap its links are counted and get no row: admission's rule, written down again."""
 
 _OUTPUT: Final = msgspec.msgpack.Decoder(ParseOutput)
 

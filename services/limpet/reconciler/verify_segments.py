@@ -1,5 +1,7 @@
 """The archive against the rows: every outcome's record, every record's outcome, segment by segment."""
 
+import contextlib
+import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
@@ -55,11 +57,12 @@ class SegmentCheck:
     def claims(self, segment: str) -> Iterator[Claimed]:
         """What outcomes say of a segment, by offset."""
         for place in self._places.of(segment):
-            row = self._shards[place.shard].one("outcome", (place.seq,))
-            try:
-                yield Claimed(place, decode_outcome(row[0]) if row is not None else None)
-            except msgspec.MsgspecError:
-                yield Claimed(place, None)
+            shard, outcome = self._shards.get(place.shard), None
+            # What is wrong with an outcome or a shard that cannot be read was found with the rows.
+            with contextlib.suppress(msgspec.MsgspecError, sqlite3.Error):
+                row = shard.one("outcome", (place.seq,)) if shard is not None else None
+                outcome = decode_outcome(row[0]) if row is not None else None
+            yield Claimed(place, outcome)
 
     def next_known(self, segment: str, lines: IndexCheck | None) -> Callable[[int], int | None]:
         """Where the next response begins behind an offset, as far as a row or the index knows."""
@@ -73,12 +76,18 @@ class SegmentCheck:
 
     def unclaimed(self, segment: Segment, whole: Whole) -> None:
         """A capture that no outcome names."""
-        header, fields = whole.response.header, whole.fields
-        at = f"{segment.name}+{whole.response.offset}"
-        if fields.get("limpet-kind") == ROBOTS:
+        header, at = whole.response.header, f"{segment.name}+{whole.response.offset}"
+        if whole.fields.get("limpet-kind") == ROBOTS:
             self._out.checked["robots"] += 1
             return
-        shard, fp = self._owner(header.uri), _bytes(fields.get("limpet-fp", ""))
+        try:
+            self._judge_unclaimed(segment, whole, at)
+        except sqlite3.Error as error:
+            self._out.find(Kind.STORE_DAMAGED, header.uri, f"its row cannot be looked up: {error}")
+
+    def _judge_unclaimed(self, segment: Segment, whole: Whole, at: str) -> None:
+        header = whole.response.header
+        shard, fp = self._owner(header.uri), _bytes(whole.fields.get("limpet-fp", ""))
         if shard is None:
             self._out.find(Kind.BAD_RECORD, at, f"{header.uri} is no URL of this crawl")
         elif shard.one("row_exists", (fp,)) is None:

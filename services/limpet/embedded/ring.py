@@ -76,6 +76,7 @@ class Ring:
         self._shards = Shards(folder, settings, ports, self._clock, self._commits)
         self._segments = segments_of_folder(folder, settings, ports, self._clock, self._appends)
         self._seen: dict[int, SqliteSeen] = {}
+        self._alone = asyncio.Lock()
 
     async def open(self) -> None:
         """Lock and open the shard files. Raises `LimpetError` for what cannot be locked or read."""
@@ -181,6 +182,7 @@ class Ring:
             partition_of=lambda url: self._shard_of_host(split(url).host),
             marks=Marks(consumer),
             suspect=shard.suspect(),
+            alone=self._alone,
             clock=self._clock,
             mortality=self._ports.mortality,
             settings=self._settings,

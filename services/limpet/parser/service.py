@@ -65,6 +65,7 @@ class Parser:
         partition_of: Callable[[str], int],
         marks: Marks,
         suspect: Mapping[int, int],
+        alone: asyncio.Lock,
         clock: Clock,
         mortality: Mortality,
         settings: Settings,
@@ -77,6 +78,7 @@ class Parser:
         self._partition_of = partition_of
         self._marks = marks
         self._suspect = dict(suspect)  # source -> first offset beyond the span of an unclean start
+        self._alone = alone  # one for all parsers of a process: whoever parses a suspect is alone in it
         self._clock = clock
         self._crashpoint = mortality.crashpoint
         self._settings = settings
@@ -97,13 +99,14 @@ class Parser:
         if not messages:
             return 0
         if self._is_suspect(messages[0].position):
-            if await self._poison(messages[0]):
-                return 1
-        else:
-            self._suspect.clear()
-        parsings = [await self._parse(message) for message in messages]
-        await self._emit([parsing for parsing in parsings if parsing.parsed is not None])
-        await self._commit([message.position for message in messages])
+            async with self._alone:
+                if not await self._poison(messages[0]):
+                    await self._finish(await self._parse_all(messages))
+            return 1
+        self._suspect.clear()
+        async with self._alone:
+            parsings = await self._parse_all(messages)
+        await self._finish(parsings)
         return len(messages)
 
     async def run_jobs(self) -> int:
@@ -113,7 +116,8 @@ class Parser:
         jobs = await self._store.claim_jobs(limit=1, now_us=now_us, lease_us=lease_us)
         for job in jobs:
             event = decode_fetched(job.event)
-            parsed = await self._try(event)
+            async with self._alone:
+                parsed = await self._try(event)
             if isinstance(parsed, Parsed):
                 positions = await self._publish([(event, parsed)])
                 await self._accept([_output(event, parsed, positions.get(event.fp, ()))], job)
@@ -125,7 +129,11 @@ class Parser:
         return position.offset < self._suspect.get(position.source, 0)
 
     async def _poison(self, message: Message) -> bool:
-        """Count an attempt at a message of the suspect span; the third death alone sends it to review."""
+        """Count an attempt at a message of the suspect span; the third death alone sends it to review.
+
+        A mark may stand only while nothing else is parsed in this process: until the commit takes it away, a death is
+        laid at its door.
+        """
         self._crashpoint("parse.mark.before")
         attempts = await self._marks.mark(message.position)
         self._crashpoint("parse.mark.after")
@@ -136,6 +144,14 @@ class Parser:
         await self._defer(message.payload, event, attempt, "suspected_poison", b"")
         await self._commit([message.position])
         return True
+
+    async def _parse_all(self, messages: Sequence[Message]) -> list[Parsing]:
+        return [await self._parse(message) for message in messages]
+
+    async def _finish(self, parsings: Sequence[Parsing]) -> None:
+        """Steps 4 to 6."""
+        await self._emit([parsing for parsing in parsings if parsing.parsed is not None])
+        await self._commit([parsing.position for parsing in parsings])
 
     async def _parse(self, message: Message) -> Parsing:
         event = decode_fetched(message.payload)

@@ -1,221 +1,290 @@
 """Independent checkers: what must hold of a finished crawl, whatever died on the way.
 
-They read the files themselves (plain SQL, plain gzip) and the web's own log; nothing of Limpet's logic is used. Each
-anomaly has the name that the guarantees give it.
+They read the files themselves and the witness's log; nothing of Limpet's logic is used. Each anomaly has the name that
+the guarantees give it.
 """
 
-import gzip
-import json
-import sqlite3
+import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Final
 
-import msgspec
-from crash.world import RETRY_AFTER_SECONDS, Host, body_of, expected_states
+from crash.evidence import INDEX, OPEN, Evidence, Fact, Record, members
+from crash.witness import Visit
+from crash.world import body_of, expected_rows, visits_planned
 
-from limpet.testing.web import Visit
+Checker = Callable[[Evidence], Iterator[str]]
 
-STATES = {0: "due", 1: "leased", 2: "fetched", 3: "denied", 4: "gone", 5: "failed", 6: "parked", 7: "review"}
-DAY_US = 86_400_000_000
-
-
-class Evidence(msgspec.Struct):
-    """What a finished crawl left behind."""
-
-    shard_files: list[Path]
-    seen_files: list[Path]
-    segments: dict[str, bytes]  # name without `.open` -> bytes, one replica
-    visits: list[Visit]
-    deaths_us: list[int]
-    hosts: list[Host]
+DAY_US: Final = 86_400_000_000
+HOLD_US: Final = 10_000_000  # the least a host is left alone after a death in the middle of a request
+SLACK_US: Final = 2_000
+ROBOTS: Final = ("/robots.txt", "/rules")
+UNSETTLED: Final = frozenset({500, 503})  # answers that are tried again: their records need no outcome after a death
 
 
 def anomalies(evidence: Evidence) -> list[str]:
     """Every anomaly, named; [] is what a proof wants to see."""
-    found: list[str] = []
-    for check in (_lost_urls, _phantoms, _doubles, _ghosts, _orphans, _impolite, _unlicensed, _too_many):
-        found += check(evidence)
-    return found
+    return [anomaly for check in CHECKERS for anomaly in check(evidence)]
 
 
-def _query(path: Path, sql: str) -> list[tuple]:  # type: ignore[type-arg]
-    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
-        return connection.execute(sql).fetchall()
+def names(found: list[str]) -> set[str]:
+    """The names of anomalies."""
+    return {anomaly.split(":", 1)[0] for anomaly in found}
 
 
-def _lost_urls(evidence: Evidence) -> Iterator[str]:
-    """Every admissible URL has a row, and the row reached its end."""
-    rows = {
-        url: STATES.get(state, str(state))
-        for path in evidence.shard_files
-        for url, state in _query(path, "SELECT url, state FROM url")
-    }
-    wanted = expected_states(evidence.hosts)
-    for url, state in wanted.items():
-        if url not in rows:
+# -- G1: no URL is ever lost -------------------------------------------------------------------------------------------
+def lost_urls(evidence: Evidence) -> Iterator[str]:
+    """Every admissible URL has a row that reached its end; nothing is left waiting that nobody will wake."""
+    rows = {row.url: row for row in evidence.rows}
+    wanted = expected_rows(evidence.world)
+    for url, (state, reason) in wanted.items():
+        row = rows.get(url)
+        if row is None:
             yield f"lost URL: {url} has no row"
-        elif rows[url] != state:
-            yield f"lost URL: {url} is {rows[url]}, not {state}"
-    for url in rows.keys() - wanted.keys():
-        yield f"invented URL: {url}"
-    for path in evidence.shard_files:
-        for (count,) in _query(path, "SELECT count(*) FROM lease"):
-            if count:
-                yield f"lost URL: {count} leases are left in {path.name}"
-        for authority, due_us in _query(path, "SELECT authority, due_us FROM due"):
-            yield f"lost URL: an entry is still due at {due_us} (authority {authority})"
+        elif row.state != state or (reason and row.reason != reason):
+            yield f"lost URL: {url} is {row.state} ({row.reason}), not {state} ({reason})"
+        elif row.due or row.leases:
+            yield f"lost URL: {url} is {row.state} and has {row.due} due entries and {row.leases} leases"
+    yield from (f"invented URL: {url}" for url in rows.keys() - wanted.keys())
+    yield from (f"lost URL: {log} was not read to its end" for log in evidence.unread)
 
 
-def _outcomes(evidence: Evidence) -> Iterator[tuple[str, dict]]:  # type: ignore[type-arg]
-    for path in evidence.shard_files:
-        for url, data in _query(path, "SELECT u.url, o.data FROM outcome o JOIN url u ON u.id = o.url"):
-            yield url, msgspec.msgpack.decode(data)
+def lost_bodies(evidence: Evidence) -> Iterator[str]:
+    """Every fetched body was parsed, or waits for a person because its record reads badly."""
+    yield from (f"lost URL: the body of {url} at {at} was never parsed" for url, at in evidence.unparsed)
+    never = {url for url, times in evidence.world.bad_reads.items() if times > 1_000}
+    for url, state in evidence.jobs:
+        if state != "review" or url not in never:
+            yield f"lost URL: the parse job of {url} is {state}"
 
 
-def _phantoms(evidence: Evidence) -> Iterator[str]:
+def lost_counts(evidence: Evidence) -> Iterator[str]:
+    """What the rules turned away was counted; what status shows is what is there."""
+    rejected = evidence.rejected
+    for host in evidence.world.hosts:
+        if rejected.get(host.name, 0) < len(host.rejected):
+            yield f"lost URL: links of {host.name} were turned away and not counted"
+    rows = Counter(row.state for row in evidence.rows)
+    counters = evidence.counters
+    for state in rows.keys() | {name.removeprefix("state.") for name in counters if name.startswith("state.")}:
+        if counters[f"state.{state}"] != rows[state]:
+            yield f"miscount: {counters[f'state.{state}']} rows are said to be {state}, {rows[state]} are"
+    to_tell = rows["failed"] + rows["review"] + sum(state == "review" for _, state in evidence.jobs)
+    if counters["notices"] < to_tell:
+        yield f"untold: {to_tell} rows and jobs need a person, {counters['notices']} notices were given"
+    if counters["outcomes"] != len(evidence.facts):
+        yield f"miscount: {counters['outcomes']} outcomes are counted, {len(evidence.facts)} are there"
+
+
+# -- G2: body before fact ----------------------------------------------------------------------------------------------
+def phantoms(evidence: Evidence) -> Iterator[str]:
     """A row says fetched only when the archive has the very bytes that the site sent."""
-    pages = {f"http://{host.name}{path}": body_of(host, path) for host in evidence.hosts for path in host.pages}
+    records = {record.place: record for record in evidence.records}
     proven: set[str] = set()
-    for url, outcome in _outcomes(evidence):
-        location = outcome.get("location")
-        if location is None:
+    for fact in evidence.facts:
+        if fact.place is None:
             continue
-        segment, offset, length = _location(location)
-        member = evidence.segments.get(segment, b"")[offset : offset + length]
-        try:
-            record = gzip.decompress(member)
-        except (OSError, EOFError):
-            yield f"phantom fetch: {url} has no whole record at {segment}+{offset}"
-            continue
-        if f"WARC-Target-URI: {url}\r\n".encode() not in record:
-            yield f"phantom fetch: the record of {url} is of another URL"
-        if outcome.get("status") == 200:
-            if pages[url] not in record:
-                yield f"phantom fetch: the record of {url} has another body"
-            proven.add(url)
-    for path in evidence.shard_files:
-        for (url,) in _query(path, "SELECT url FROM url WHERE state = 2"):
-            if url in pages and url not in proven:
-                yield f"phantom fetch: {url} is fetched without a record"
+        record = records.get(fact.place)
+        if record is None:
+            yield f"phantom fetch: {fact.url} has no whole record at {fact.place}"
+        elif fault := _differs(evidence, fact, record):
+            yield f"phantom fetch: the record of {fact.url} {fault}"
+        else:
+            proven.add(fact.url)
+    for row in evidence.rows:
+        if row.state == "fetched" and row.url not in proven:
+            yield f"phantom fetch: {row.url} is fetched without a record"
+    for url, place in evidence.announced:
+        if place not in records or records[place].url != url:
+            yield f"phantom fetch: {url} was announced and has no whole record at {place}"
 
 
-def _location(value: object) -> tuple[str, int, int]:
-    if isinstance(value, dict):
-        return value["segment"], value["offset"], value["length"]
-    segment, offset, length = value  # type: ignore[misc]
-    return segment, offset, length
+def _differs(evidence: Evidence, fact: Fact, record: Record) -> str:
+    if (record.url, record.date_us, record.status) != (fact.url, fact.fetched_us, fact.status):
+        return f"is of {record.url} at {record.date_us} with status {record.status}"
+    host = evidence.world.by_name[fact.url.split("/")[2]]
+    path = fact.url.removeprefix(host.base)
+    if fact.status != 200 or path not in host.pages:
+        return ""
+    sent = body_of(host, path)
+    body = record.block.split(b"\r\n\r\n", 1)[1].removesuffix(b"\r\n\r\n")
+    return "" if body == (sent[: len(sent) // 2] if path in host.cut else sent) else "has another body"
 
 
-def _doubles(evidence: Evidence) -> Iterator[str]:
-    """One outcome a key, one output a key; every fetched body parsed exactly once."""
-    keys: Counter[tuple[str, int]] = Counter()
-    for url, outcome in _outcomes(evidence):
-        keys[url, outcome["fetched_us"]] += 1
-    yield from (f"double acceptance: outcome {key} {count} times" for key, count in keys.items() if count > 1)
-    for path in evidence.shard_files:
-        missing = _query(
-            path,
-            "SELECT u.url, o.fetched_us FROM outcome o JOIN url u ON u.id = o.url"
-            " LEFT JOIN output p ON p.fp = u.fp AND p.fetched_us = o.fetched_us WHERE o.state = 2 AND p.fp IS NULL",
-        )
-        yield from (f"lost URL: the body of {url} at {at} was never parsed" for url, at in missing)
-        for (count,) in _query(path, "SELECT count(*) FROM job"):
-            if count:
-                yield f"lost URL: {count} parse jobs are left in {path.name}"
+# -- G3: few duplicates, never holes -----------------------------------------------------------------------------------
+def doubles(evidence: Evidence) -> Iterator[str]:
+    """One outcome a request, one request an outcome."""
+    keys = Counter((fact.url, fact.fetched_us) for fact in evidence.facts)
+    yield from (f"double acceptance: {count} outcomes {key}" for key, count in keys.items() if count > 1)
+    places = Counter(fact.place for fact in evidence.facts if fact.place is not None)
+    yield from (f"double acceptance: {count} outcomes of the record {at}" for at, count in places.items() if count > 1)
+    bodies = Counter(fact.url for fact in evidence.facts if fact.state in {"fetched", "gone"})
+    yield from (f"double acceptance: {url} was accepted {count} times" for url, count in bodies.items() if count > 1)
+    sent = Counter(visit.url for visit in evidence.visits)
+    for url, count in Counter(fact.url for fact in evidence.facts).items():
+        if count > sent[url]:
+            yield f"double acceptance: {count} outcomes of {url}, which was sent {sent[url]} times"
 
 
-def _ghosts(evidence: Evidence) -> Iterator[str]:
-    """A mark always follows its row."""
-    rows = {fp for path in evidence.shard_files for (fp,) in _query(path, "SELECT fp FROM url")}
-    for path in evidence.seen_files:
-        for (fp,) in _query(path, "SELECT fp FROM seen"):
-            if fp not in rows:
-                yield f"ghost seen: {fp.hex()} is marked and has no row"
+def stale_overwrites(evidence: Evidence) -> Iterator[str]:
+    """A row points to its latest outcome."""
+    latest: dict[str, int] = defaultdict(int)
+    for fact in evidence.facts:
+        latest[fact.url] = max(latest[fact.url], fact.fetched_us)
+    for row in evidence.rows:
+        if row.latest_us != latest[row.url]:
+            yield f"stale overwrite: {row.url} points to {row.latest_us}, its latest outcome is {latest[row.url]}"
 
 
-def _orphans(evidence: Evidence) -> Iterator[str]:
-    """Every response record of a page that settled something belongs to an outcome."""
-    known = {(_location(outcome["location"])[:2]) for _, outcome in _outcomes(evidence) if outcome.get("location")}
+def orphans(evidence: Evidence) -> Iterator[str]:
+    """Every record belongs to an outcome, lies in a sealed segment, and is in the index."""
+    known = {(fact.url, fact.fetched_us) for fact in evidence.facts}
+    late = evidence.counters["late_completions"]
+    unknown = [record for record in evidence.records if not _needs_none(evidence, record, known)]
+    for record in unknown[late:]:
+        yield f"orphan record: {record.url} at {record.segment}+{record.offset}"
     for name, data in evidence.segments.items():
-        offset = 0
-        for member in _members(data):
-            header = gzip.decompress(member).split(b"\r\n\r\n", 1)
-            is_page = b"WARC-Type: response" in header[0] and b"/robots.txt\r\n" not in header[0]
-            status = header[1].split(b" ", 2)[1] if is_page else b""
-            if is_page and status not in {b"500", b"503"} and (name, offset) not in known:
-                yield f"orphan record: {name}+{offset}"
-            offset += len(member)
-        if offset != len(data):
-            yield f"orphan record: {name} ends in {len(data) - offset} bytes that are no record"
+        end = max((offset + length for offset, length, _ in members(data)), default=0)
+        if end != len(data):
+            yield f"orphan record: {name} ends in {len(data) - end} bytes that are no record"
+        if name not in evidence.archive:
+            yield f"orphan record: {name} is still {OPEN}"
+        elif evidence.archive.get(name + INDEX, b"").count(b"\n") != sum(r.segment == name for r in evidence.records):
+            yield f"orphan record: the index of {name} has not one line a response"
 
 
-def _members(data: bytes) -> Iterator[bytes]:
-    import zlib  # noqa: PLC0415 - only here
-
-    while data:
-        inflater = zlib.decompressobj(31)
-        try:
-            inflater.decompress(data)
-        except zlib.error:
-            return
-        if not inflater.eof:
-            return
-        size = len(data) - len(inflater.unused_data)
-        yield data[:size]
-        data = data[size:]
+def _needs_none(evidence: Evidence, record: Record, known: set[tuple[str, int]]) -> bool:
+    """Whether a record may be without an outcome: robots.txt, attempts that settle nothing, what reads badly."""
+    host = evidence.world.by_name[record.url.split("/")[2]]
+    path = record.url.removeprefix(host.base)
+    settles_nothing = record.status in UNSETTLED or path in host.cut or record.url in evidence.world.bad_reads
+    return path in ROBOTS or settles_nothing or (record.url, record.date_us) in known
 
 
-def _impolite(evidence: Evidence) -> Iterator[str]:
-    """One connection a host, the gap after each response, Retry-After kept; also across deaths."""
+def ghosts(evidence: Evidence) -> Iterator[str]:
+    """A mark always follows its row."""
+    rows = {row.fp for row in evidence.rows}
+    yield from (f"ghost seen: {fp.hex()} is marked and has no row" for fp in evidence.marks if fp not in rows)
+
+
+def too_many(evidence: Evidence) -> Iterator[str]:
+    """A death costs at most the requests whose outcome was not committed."""
+    planned = visits_planned(evidence.world)
+    for url, count in Counter(visit.url for visit in evidence.visits).items():
+        lost = sum(url in _in_flight(evidence, place) for place in range(len(evidence.deaths)))
+        plan = planned.get(url, 1)
+        if count > plan + lost:
+            yield f"too many requests: {url} was sent {count} times, {plan} planned, {lost} lost to deaths"
+
+
+def _in_flight(evidence: Evidence, place: int) -> set[str]:
+    """URLs sent since the death before, whose outcome was not durable at this one."""
+    death = evidence.deaths[place]
+    before = evidence.deaths[place - 1].visits if place else {}
+    done = evidence.deaths[place - 1].outcomes if place else {}
+    in_flight: set[str] = set()
+    for url, count in death.visits.items():
+        since = count - before.get(url, 0)
+        if url.endswith(ROBOTS):
+            host = evidence.world.by_name[url.split("/")[2]]
+            asks = [other for other in evidence.world.hosts if other is host or other.robots_at == url]
+            asked_twice = host.robots_busy or host.disallowed_before is not None
+            if since and (asked_twice or any(other.base not in death.robots for other in asks)):
+                in_flight.add(url)
+        elif since > death.outcomes.get(url, 0) - done.get(url, 0):
+            in_flight.add(url)
+    return in_flight
+
+
+# -- G4: never impolite ------------------------------------------------------------------------------------------------
+def impolite(evidence: Evidence) -> Iterator[str]:
+    """One connection a host, the gap after each response, every wait kept; also across deaths."""
     by_host: dict[str, list[Visit]] = defaultdict(list)
-    for visit in evidence.visits:
-        by_host[visit.host].append(visit)
-    gaps_us = {host.name: int(host.gap_seconds * 1e6) for host in evidence.hosts}
-    for host, visits in by_host.items():
-        visits.sort(key=lambda visit: visit.start_us)
-        waits_us = 0
-        for before, after in zip(visits, visits[1:], strict=False):
-            end_us = before.end_us if before.end_us is not None else before.start_us
-            told = before.end_us is not None and before.status == 503
-            waits_us = max(waits_us, end_us + RETRY_AFTER_SECONDS * 1_000_000 if told else 0)
-            if before.end_us is None and not _died_between(evidence, before.start_us, after.start_us):
-                yield f"impolite fetch: {after.url} while {before.url} was open"
-            gap_us = gaps_us[host] if before.end_us is not None else 10_000_000
-            if after.start_us < end_us + gap_us - 2_000:
-                yield f"impolite fetch: {after.url} came {(after.start_us - end_us) / 1e6:.2f} s after {before.url}"
-            if after.start_us < waits_us - 2_000:
-                yield f"impolite fetch: {after.url} inside the Retry-After of {host}"
-            if after.open_before:
-                yield f"impolite fetch: {after.url} on a second connection"
-
-
-def _died_between(evidence: Evidence, start_us: int, end_us: int) -> bool:
-    return any(start_us <= at <= end_us for at in evidence.deaths_us)
-
-
-def _unlicensed(evidence: Evidence) -> Iterator[str]:
-    """No page before its robots.txt was served within the last day, and none that it disallows."""
-    rules = {host.name: host for host in evidence.hosts}
-    licensed: dict[str, int] = {}
     for visit in sorted(evidence.visits, key=lambda visit: visit.start_us):
-        path = visit.url.removeprefix(f"http://{visit.host}")
-        if path == "/robots.txt":
-            if visit.status == 200 and visit.end_us is not None:
-                licensed[visit.host] = visit.end_us
+        by_host[visit.host].append(visit)
+    for host, visits in by_host.items():
+        gap_us = int(evidence.world.by_name[host].gap_seconds * 1e6)
+        for before, after in pairwise(visits):
+            yield from _too_soon(evidence, before, after, gap_us)
+        yield from _against_waits(evidence, host, visits)
+
+
+def _too_soon(evidence: Evidence, before: Visit, after: Visit, gap_us: int) -> Iterator[str]:
+    what = f"{after.url} {(after.start_us - before.start_us) / 1e6:.2f} s after {before.url} began"
+    if after.open_before:
+        yield f"impolite fetch: {what}, on a second connection"
+    if before.end_us is not None:
+        if after.start_us < before.end_us + _known_gap_us(evidence, before, gap_us) - SLACK_US:
+            yield f"impolite fetch: {what}, {(after.start_us - before.end_us) / 1e6:.2f} s after it ended"
+        return
+    died_us = min((death.at_us for death in evidence.deaths if death.at_us >= before.start_us), default=None)
+    if died_us is None or died_us > after.start_us:
+        yield f"impolite fetch: {what}, which nobody had ended"
+    elif after.start_us < died_us + max(HOLD_US, 2 * _known_gap_us(evidence, before, gap_us)) - SLACK_US:
+        yield f"impolite fetch: {what}, and {(after.start_us - died_us) / 1e6:.2f} s after a death left that open"
+
+
+def _known_gap_us(evidence: Evidence, before: Visit, gap_us: int) -> int:
+    """The gap that could be known: crawl-delay binds from the first robots.txt on that outlived the next death."""
+    base = evidence.world.by_name[before.host].base
+    ends = [v.end_us for v in evidence.visits if v.url == base + "/robots.txt" and v.end_us and v.status == 200]
+    read_us = next((end_us for end_us in sorted(ends) if not _forgotten(evidence, base, end_us)), None)
+    known = read_us is not None and read_us <= (before.end_us or before.start_us)
+    return gap_us if known else 1_000_000
+
+
+def _forgotten(evidence: Evidence, authority: str, read_us: int) -> bool:
+    died = [death for death in evidence.deaths if death.at_us >= read_us]
+    return bool(died) and authority not in died[0].robots
+
+
+def _against_waits(evidence: Evidence, host: str, visits: list[Visit]) -> Iterator[str]:
+    """Retry-After binds from the head on. The documented residual: a death before the head's wait was durable."""
+    for told in visits:
+        if not told.retry_after_us or told.head_us is None:
             continue
-        if any(path.startswith(prefix) for prefix in rules[visit.host].disallowed):
+        until_us = told.head_us + told.retry_after_us
+        died = [death for death in evidence.deaths if death.at_us >= told.head_us]
+        residual = told.end_us is None and bool(died) and died[0].waits_us.get(host, 0) < until_us - SLACK_US
+        for visit in visits:
+            if told.head_us < visit.start_us < until_us - SLACK_US and not residual:
+                yield f"impolite fetch: {visit.url} inside the Retry-After of {told.url}"
+
+
+def unlicensed(evidence: Evidence) -> Iterator[str]:
+    """No page without a robots.txt served within the last day, none that it disallows, and the copy is named."""
+    rules = evidence.world.by_name
+    served: dict[str, int] = {}
+    for visit in sorted(evidence.visits, key=lambda visit: visit.start_us):
+        host = rules[visit.host]
+        path = visit.url.removeprefix(host.base)
+        if path in ROBOTS:
+            if visit.status == 200 and visit.end_us is not None:
+                owners = [other.name for other in evidence.world.hosts if other.robots_at == visit.url]
+                served |= dict.fromkeys(owners or [host.name], visit.end_us)
+            continue
+        if host.is_disallowed(path):
             yield f"unlicensed fetch: {visit.url} is disallowed"
-        if visit.start_us - licensed.get(visit.host, -DAY_US) >= DAY_US:
+        if visit.start_us - served.get(visit.host, -DAY_US) >= DAY_US:
             yield f"unlicensed fetch: {visit.url} without a valid robots.txt"
+    for fact in evidence.facts:
+        host = rules[fact.url.split("/")[2]]
+        said = {host.robots(), host.robots(host.disallowed_before)}
+        if fact.robots_digest not in {hashlib.sha256(body).hexdigest() for body in said}:
+            yield f"unlicensed fetch: {fact.url} names a robots.txt that its host does not have"
 
 
-def _too_many(evidence: Evidence) -> Iterator[str]:
-    """A death costs duplicates, few: at most what was under way, one request a host."""
-    allowed = len(evidence.deaths_us) * len(evidence.hosts)
-    counts = Counter(visit.url for visit in evidence.visits)
-    normal = {f"http://{host.name}{path}" for host in evidence.hosts for path in (*host.busy, *host.flaky)}
-    extra = sum(count - (2 if url in normal else 1) for url, count in counts.items())
-    if extra > allowed:
-        yield f"too many duplicates: {extra} for {len(evidence.deaths_us)} deaths: {json.dumps(counts)}"
+CHECKERS: Final[tuple[Checker, ...]] = (
+    lost_urls,
+    lost_bodies,
+    lost_counts,
+    phantoms,
+    doubles,
+    stale_overwrites,
+    orphans,
+    ghosts,
+    too_many,
+    impolite,
+    unlicensed,
+)

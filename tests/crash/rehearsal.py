@@ -1,71 +1,89 @@
 """A whole crawl in virtual time, whose process may die on cue and be started again.
 
-The machine is a `MemoryDisk` for segments and real SQLite files on memory; the web is a `FakeWeb`; chance is seeded. What
-an incarnation does not leave on the disk is gone.
+The machine is a `MemoryDisk` for segments and real SQLite files on memory; the web is a `FakeWeb` behind a `Witness`;
+chance is seeded. What an incarnation does not leave on the disk is gone. A rehearsal can be *forked* while it runs: the
+twin is the machine as it would be if the process died at that very instant.
 """
 
 import asyncio
 import contextlib
+import copy
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 import msgspec
-from crash.world import Host, serve, small_web
 
+from crash.evidence import Death, Evidence, what_is_durable
+from crash.parts import REHEARSED
+from crash.witness import AtStage, Visit, Witness
+from crash.world import World, serve
 from limpet.clock import Clock
 from limpet.config import Facts, ScopeFacts, Settings
-from limpet.config.settings import Retries, Work
+from limpet.embedded.collect import Collector, finished
 from limpet.embedded.folder import Folder
+from limpet.embedded.parts import Parts
+from limpet.embedded.ports import Ports
 from limpet.embedded.quota import Unlimited
-from limpet.embedded.ring import Ports, Ring, admit_seeds, recover
+from limpet.embedded.ring import Ring, admit_seeds, recover
+from limpet.embedded.views import ShardViews, was_left_unclean
 from limpet.fetch import Fetcher
 from limpet.model.errors import LimpetError
-from limpet.model.events import TOPICS
 from limpet.model.identity import suffix_list_digest
-from limpet.runtime import Disk, InlineRunner, Killed, Mortality
-from limpet.runtime.sqlitefile import open_read_only
-from limpet.schemas.sqlite import shard_schema
+from limpet.runtime import Disk, DiskFile, InlineRunner, Killed, Mortality, Runner
+from limpet.testing.bad_reads import BadReads
 from limpet.testing.chance import SeededRandom
 from limpet.testing.death import CountingMortality
-from limpet.testing.disks import MemoryDisk
-from limpet.testing.loop import SimClock, VirtualLoop, run_virtual
-from limpet.testing.web import FakeWeb, Visit
-from limpet.urlstore.sqlite.view import ShardView
+from limpet.testing.disks import DiskWrapper, MemoryDisk
+from limpet.testing.loop import EPOCH_US, SimClock, VirtualLoop, run_virtual
+from limpet.testing.web import FakeWeb
 
 SHARDS = 2
-CRAWL_SECONDS_MAX = 900.0
-SETTINGS = Settings(
-    retries=Retries(base_seconds=2.0, factor=2.0),
-    work=Work(lease_seconds=600.0, commit_interval_seconds=0.0, reconcile_seconds=5.0, republish_grace_seconds=1.0),
-    min_free_bytes=0,
-)
+CRAWL_SECONDS_MAX = 3_000.0
+PATIENCE_SECONDS = 600.0
+TORN_BYTES = 7
+
+Mode = Literal["kill", "power cut"]
+Ending = Literal["done", "killed", "failed", "given up"]
+MakeRunner = Callable[[str, Clock], Runner]
+MakeDisk = Callable[[Disk, Clock], Disk]
 
 
-class Life(msgspec.Struct):
-    """How one incarnation ended: done, killed, or failed (it could not go on and said so)."""
+def plain_runner(_name: str, _clock: Clock) -> Runner:
+    """Runners without a fault."""
+    return InlineRunner()
 
-    ending: str
+
+def plain_disk(disk: Disk, _clock: Clock) -> Disk:
+    """A disk without a fault."""
+    return disk
+
+
+class Life(msgspec.Struct, frozen=True):
+    """How one incarnation ended: done, killed, failed (it could not go on and said so), or it never came to an end."""
+
+    ending: Ending
     seconds: float
     detail: str = ""
-
-
-RingMaker = Callable[..., Ring]
 
 
 class Rehearsal:
     """One crawl of a small web over any number of incarnations."""
 
-    def __init__(self, root: Path, hosts: list[Host] | None = None, *, make_ring: RingMaker = Ring) -> None:
-        self.hosts = hosts or small_web()
+    def __init__(self, root: Path, world: World) -> None:
+        self.world = world
         self.disk = MemoryDisk()
         self.visits: list[Visit] = []
-        self.deaths: list[float] = []
-        self.now = 0.0
-        self._make_ring = make_ring
+        self.deaths: list[Death] = []
+        self.phase = "new"  # recover, seed, crawl, over
+        self.now = 0.0  # boot seconds at the end of the last life
+        self.wall_moved_seconds = 0.0  # how far the wall clock has been set away from boot time
+        self._bad_reads = dict(world.bad_reads)
+        self._seeded = False
         self._lives = 0
+        self._loop: VirtualLoop | None = None
         facts = Facts(
             crawl="rehearsal",
             shards=SHARDS,
@@ -77,112 +95,223 @@ class Rehearsal:
 
     @classmethod
     @contextlib.contextmanager
-    def on_memory(cls, hosts: list[Host] | None = None, *, make_ring: RingMaker = Ring) -> Iterator[Self]:
+    def of(cls, world: World) -> Iterator[Self]:
         """A rehearsal in a folder on memory that is removed afterwards."""
-        shm = Path("/dev/shm")
-        root = Path(tempfile.mkdtemp(prefix="limpet-", dir=shm if shm.is_dir() else None))
-        try:
-            yield cls(root, hosts, make_ring=make_ring)
-        finally:
-            shutil.rmtree(root)
+        with _room() as root:
+            yield cls(root, world)
 
+    # -- lives -------------------------------------------------------------------------------------------------------
     def live(
-        self, mortality: Mortality | None = None, *, disk: Disk | None = None, settings: Settings = SETTINGS
+        self,
+        mortality: Mortality | None = None,
+        *,
+        parts: Parts = REHEARSED,
+        settings: Settings | None = None,
+        make_runner: MakeRunner = plain_runner,
+        make_disk: MakeDisk = plain_disk,
+        during: Callable[[SimClock], None] | None = None,
+        at_stage: AtStage | None = None,
     ) -> Life:
-        """One incarnation: recover, seed, crawl until done or dead. Time goes on where the last one stopped."""
+        """One incarnation: recover, seed, crawl until done or dead. Time goes on where the last one stopped.
+
+        `during` is called when the process starts, to set timers of its own (a clock that jumps); `at_stage` at every
+        stage of every exchange.
+        """
         self._lives += 1
-        loop = VirtualLoop(self.now)
+        self._loop = loop = VirtualLoop(self.now)
         clock = SimClock(loop)
-        web = FakeWeb(clock)
-        serve(web, self.hosts, self.visits)
+        clock.jump(self.wall_moved_seconds)
         ports = Ports(
             clock=clock,
             random=SeededRandom(self._lives),
-            disk=disk or self.disk,
+            disk=make_disk(BadReads(Mounted(self.disk, self.folder.path), self._bad_reads), clock),
             mortality=mortality or CountingMortality(),
-            make_runner=lambda _name: InlineRunner(),
-            make_fetcher=_fetcher(web),
+            make_runner=lambda name: make_runner(name, clock),
+            make_fetcher=lambda _settings, fetch_clock: self._fetcher(fetch_clock, at_stage),
             synchronous="OFF",
+            parts=parts,
         )
         begun = self.now
         try:
-            ending, detail = run_virtual(self._life(ports, settings), loop)
+            ending, detail = run_virtual(self._life(ports, settings or self.world.settings, during), loop)
         finally:
             self.now = loop.time()
-            self.visits += web.log
-        if ending == "killed":
-            self.deaths.append(self.now)
+            self.wall_moved_seconds = (clock.wall_us() - clock.boot_us() - EPOCH_US) / 1e6
+            self._loop = None
+            self.phase = "over"
+        self.disk.kill()  # whatever became of it: its locks are free and its handles are dead
+        if ending != "done":
+            self.deaths.append(self._death())
         return Life(ending, self.now - begun, detail)
 
-    async def _life(self, ports: Ports, settings: Settings) -> tuple[str, str]:
+    def _fetcher(self, clock: Clock, at_stage: AtStage | None) -> Fetcher:
+        loop = self._loop
+        assert loop is not None
+        web = FakeWeb(clock)
+        serve(web, self.world, lambda url: sum(visit.url == url for visit in self.visits))
+        return Witness(web, self.visits, loop.time, at_stage)
+
+    async def _life(
+        self, ports: Ports, settings: Settings, during: Callable[[SimClock], None] | None
+    ) -> tuple[Ending, str]:
         share = frozenset(range(SHARDS))
         ring: Ring | None = None
+        if during is not None and isinstance(ports.clock, SimClock):
+            during(ports.clock)
         try:
-            if self.folder.shard_file(0).exists():
+            if self.was_left_unclean():
+                self.phase = "recover"
                 await recover(self.folder, settings, share, ports, segments_of=None)
-            seeds = [f"http://{host.name}/" for host in self.hosts[:1]]
-            await admit_seeds(self.folder, settings, ports, seeds)
-            ring = self._make_ring(folder=self.folder, settings=settings, share=share, quota=Unlimited(), ports=ports)
+            if not self._seeded:
+                self.phase = "seed"
+                await admit_seeds(self.folder, settings, ports, self.world.seeds)
+                self._seeded = True  # the command is heard: a later start leaves the URLs out
+            self.phase = "crawl"
+            ring = Ring(folder=self.folder, settings=settings, share=share, quota=Unlimited(), ports=ports)
             await ring.open()
-            await self._crawl(ring, ports.clock)
+            done = await self._crawl(ring, ports.clock)
             await ring.close()
         except Killed as death:
             return "killed", str(death)
         except LimpetError as error:
             if ring is not None:
                 await ring.close()
-            return "failed", str(error)
+            return "failed", repr(error)
         finally:
             if ring is not None:
                 ring.abandon()
-        return "done", ""
+        return ("done" if done else "given up"), ""
 
-    async def _crawl(self, ring: Ring, clock: Clock) -> None:
+    def was_left_unclean(self) -> bool:
+        """Whether the next start has something to recover."""
+        return was_left_unclean(self.folder) or any(path.name.endswith(".open") for path in self.disk.snapshot())
+
+    async def _crawl(self, ring: Ring, clock: Clock) -> bool:
         stop = asyncio.Event()
         watcher = asyncio.get_running_loop().create_task(self._stop_when_done(stop, clock))
         try:
             await ring.run(stop)
+            return await watcher
         finally:
             watcher.cancel()
 
-    async def _stop_when_done(self, stop: asyncio.Event, clock: Clock) -> None:
-        """The termination rule in small: two equal collects of the authority with nothing left to do."""
-        before: object = None
+    async def _stop_when_done(self, stop: asyncio.Event, clock: Clock) -> bool:
+        """The supervisor's own termination rule; False when it did not come true in time."""
         give_up = clock.monotonic() + CRAWL_SECONDS_MAX
-        while clock.monotonic() < give_up:
-            await clock.sleep(1.0)
-            now = self.collect()
-            if now is not None and now == before:
-                break
-            before = now
+        with ShardViews(self.folder) as views:
+            collector = Collector(views, clock)
+            before = collector.collect()
+            while clock.monotonic() < give_up:
+                await clock.sleep(1.0)
+                now = collector.collect()
+                if finished(before, now, clock.wall_us() + int(PATIENCE_SECONDS * 1e6)):
+                    stop.set()
+                    return True
+                before = now
         stop.set()
+        return False
 
-    def collect(self) -> object:
-        """Counters when nothing is left to do, else None."""
-        counters: list[object] = []
-        for number in range(SHARDS):
-            file = open_read_only(self.folder.shard_file(number), shard_schema())
-            try:
-                view = ShardView(file)
-                left = view.unfinished()
-                if left.leased or left.jobs or view.queues() or not self._consumed(view, number):
-                    return None
-                counters.append(view.counters())
-            finally:
-                file.close()
-        return counters
+    def later(self, seconds: float, world: World | None = None) -> None:
+        """Time passes while no process runs. With `world` the sites have changed, and the user adds its seeds."""
+        self.now += seconds
+        if world is not None:
+            self.world = world
+            self._seeded = False
 
-    def _consumed(self, view: ShardView, source: int) -> bool:
-        for topic in TOPICS:
-            for partition, end in view.log_end(topic).items():
-                file = open_read_only(self.folder.shard_file(partition), shard_schema())
-                try:
-                    if ShardView(file).committed(topic).get(partition, {}).get(source, 0) < end:
-                        return False
-                finally:
-                    file.close()
-        return True
+    # -- deaths ------------------------------------------------------------------------------------------------------
+    @contextlib.contextmanager
+    def forked(self, mode: Mode = "kill") -> Iterator["Rehearsal"]:
+        """A twin whose process dies at this instant of the life that is going on; removed afterwards."""
+        with _room() as root:
+            twin = copy.copy(self)
+            path = root / "crawl"
+            shutil.copytree(self.folder.path, path, ignore=shutil.ignore_patterns("*-shm", "*.lock"))
+            twin.folder = Folder(path, self.folder.facts)
+            twin.disk = copy.deepcopy(self.disk)
+            twin.visits = [copy.copy(visit) for visit in self.visits]
+            twin.deaths = list(self.deaths)
+            twin._bad_reads = dict(self._bad_reads)
+            twin.now = self.now if self._loop is None else self._loop.time()
+            twin._loop = None
+            twin.lose(mode)
+            twin.deaths.append(twin._death())
+            yield twin
+
+    def lose(self, mode: Mode) -> None:
+        """What the machine loses when the process, or the power, is gone."""
+        if mode == "kill":
+            self.disk.kill()
+        else:
+            self.disk.power_cut(torn_bytes=TORN_BYTES)
+
+    def _death(self) -> Death:
+        files = [self.folder.shard_file(number) for number in range(SHARDS)]
+        return what_is_durable(EPOCH_US + round(self.now * 1e6), files, self.visits)
+
+    def evidence(self) -> Evidence:
+        """What the crawl has left behind."""
+        return Evidence(
+            world=self.world,
+            shard_files=[self.folder.shard_file(number) for number in range(SHARDS)],
+            seen_files=[self.folder.seen_file(number) for number in range(SHARDS)],
+            archive={path.name: data for path, data in self.disk.snapshot().items()},
+            visits=self.visits,
+            deaths=self.deaths,
+        )
 
 
-def _fetcher(web: FakeWeb) -> Callable[[Settings, Clock], Fetcher]:
-    return lambda _settings, _clock: web
+class Mounted(DiskWrapper):
+    """A disk whose root shows at `at`, so that a twin in another folder finds the same files."""
+
+    def __init__(self, inner: Disk, at: Path) -> None:
+        super().__init__(inner)
+        self._root = str(at)
+
+    def create(self, path: Path) -> DiskFile:
+        """See `Disk.create`."""
+        return self.inner.create(self._inside(path))
+
+    def reopen(self, path: Path) -> DiskFile | None:
+        """See `Disk.reopen`."""
+        return self.inner.reopen(self._inside(path))
+
+    def sync_dir(self, path: Path) -> None:
+        """See `Disk.sync_dir`."""
+        self.inner.sync_dir(self._inside(path))
+
+    def remove(self, path: Path) -> None:
+        """See `Disk.remove`."""
+        self.inner.remove(self._inside(path))
+
+    def rename(self, source: Path, target: Path) -> None:
+        """See `Disk.rename`."""
+        self.inner.rename(self._inside(source), self._inside(target))
+
+    def read(self, path: Path, offset: int, size_bytes: int) -> bytes:
+        """See `Disk.read`."""
+        return self.inner.read(self._inside(path), offset, size_bytes)
+
+    def size(self, path: Path) -> int:
+        """See `Disk.size`."""
+        return self.inner.size(self._inside(path))
+
+    def names(self, path: Path) -> list[str]:
+        """See `Disk.names`."""
+        return self.inner.names(self._inside(path))
+
+    def free_bytes(self, path: Path) -> int:
+        """See `Disk.free_bytes`."""
+        return self.inner.free_bytes(self._inside(path))
+
+    def _inside(self, path: Path) -> Path:
+        return Path(str(path).removeprefix(self._root))
+
+
+@contextlib.contextmanager
+def _room() -> Iterator[Path]:
+    shm = Path("/dev/shm")
+    root = Path(tempfile.mkdtemp(prefix="limpet-", dir=shm if shm.is_dir() else None))
+    try:
+        yield root
+    finally:
+        shutil.rmtree(root)

@@ -1,67 +1,204 @@
-"""A small web for rehearsals, and what a crawl of it must end with. Knows nothing of how Limpet works."""
+"""Small webs for rehearsals, and what a crawl of each must end with. Knows nothing of how Limpet works."""
 
 from collections.abc import Callable
 
 import msgspec
 
+from limpet.config import Settings
+from limpet.config.settings import Politeness, Retries, Rules, Work
 from limpet.fetch import FetchRequest
-from limpet.testing.web import FakeAnswer, FakeWeb, Visit
+from limpet.fetch.port import NetFailure
+from limpet.testing.web import FakeAnswer, FakeWeb
 
 HTML = (b"Content-Type", b"text/html; charset=utf-8")
-RETRY_AFTER_SECONDS = 3
-CRAWL_DELAY_SECONDS = 2.0
+RETRY_AFTER_SECONDS = 14  # longer than the hold after a death, so that forgetting it shows
+ALWAYS = 1_000_000
+SETTINGS = Settings(
+    politeness=Politeness(floor_seconds=1.0, latency_multiple=5.0),
+    retries=Retries(base_seconds=2.0, factor=2.0),
+    rules=Rules(host_urls_max=1_000),
+    work=Work(lease_seconds=600.0, commit_interval_seconds=0.0, reconcile_seconds=5.0, republish_grace_seconds=1.0),
+    min_free_bytes=0,
+)
+
+State = tuple[str, str]
+"""(state, reason) of a row."""
 
 
 class Host(msgspec.Struct, kw_only=True):
-    """One host: paths -> linked URLs, and its rules as data (the checkers need no parser)."""
+    """One host: paths -> linked URLs, and everything else it does as data (the checkers need no parser)."""
 
     name: str
-    pages: dict[str, tuple[str, ...]]
+    pages: dict[str, tuple[str, ...]] = {}
     redirects: dict[str, str] = {}
     missing: tuple[str, ...] = ()
-    disallowed: tuple[str, ...] = ()
-    busy: tuple[str, ...] = ()  # the first answer is 503 with Retry-After
-    flaky: tuple[str, ...] = ()  # the first answer is 500
+    disallowed: tuple[str, ...] = ()  # prefixes
+    busy: tuple[str, ...] = ()  # pages whose first answer is 503 with Retry-After
+    flaky: tuple[str, ...] = ()  # pages whose first answer is 500
+    cut: tuple[str, ...] = ()  # pages whose body breaks off in the middle, always
+    refused: tuple[str, ...] = ()  # no connection, always
+    parked: tuple[str, ...] = ()  # links beyond the host's cap
+    rejected: tuple[str, ...] = ()  # links that a rule turns away
     crawl_delay_seconds: float = 0.0
-    robots_status: int = 200
+    latency_seconds: float = 0.05
+    robots_busy: bool = False  # the first answer to robots.txt is 503 with Retry-After
+    robots_at: str = ""  # robots.txt redirects there
+    disallowed_before: tuple[str, ...] | None = None  # what it said on an earlier day, if it changed
+
+    @property
+    def base(self) -> str:
+        """What every URL of the host begins with."""
+        return f"http://{self.name}"
 
     @property
     def gap_seconds(self) -> float:
         """The least time between the end of a response and the next request."""
-        return max(1.0, self.crawl_delay_seconds)
+        return max(1.0, self.crawl_delay_seconds, min(30.0, 5 * self.latency_seconds))
 
-    def robots(self) -> bytes:
-        """robots.txt as served."""
-        lines = ["User-agent: *", *(f"Disallow: {prefix}" for prefix in self.disallowed)]
+    @property
+    def is_shut(self) -> bool:
+        """Whether robots.txt cannot be had."""
+        return "/robots.txt" in self.refused
+
+    def robots(self, disallowed: tuple[str, ...] | None = None) -> bytes:
+        """robots.txt as served, or as it would be with other rules."""
+        prefixes = self.disallowed if disallowed is None else disallowed
+        lines = ["User-agent: *", *(f"Disallow: {prefix}" for prefix in prefixes)]
         if self.crawl_delay_seconds:
             lines.append(f"Crawl-delay: {self.crawl_delay_seconds:g}")
         return ("\n".join(lines) + "\n").encode()
 
+    def is_disallowed(self, path: str) -> bool:
+        """Whether the rules forbid a path."""
+        return path.startswith(tuple(self.disallowed)) if self.disallowed else False
 
-def small_web() -> list[Host]:
-    """Two hosts that link to each other, with one of everything that may go differently."""
-    return [
-        Host(
-            name="alpha.test",
-            pages={
-                "/": ("/one", "/two", "/private/x", "/gone", "/moved", "http://beta.test/"),
-                "/one": ("/", "/three?q=1#f"),
-                "/two": ("/busy", "/one"),
-                "/three?q=1": ("http://beta.test/deep",),
-                "/busy": ("/three?q=1",),
-            },
-            redirects={"/moved": "/two"},
-            missing=("/gone",),
-            disallowed=("/private",),
-            busy=("/busy",),
-        ),
-        Host(
-            name="beta.test",
-            pages={"/": ("/flaky", "http://alpha.test/one"), "/deep": ("/",), "/flaky": ("/deep",)},
-            flaky=("/flaky",),
-            crawl_delay_seconds=CRAWL_DELAY_SECONDS,
-        ),
-    ]
+
+class World(msgspec.Struct, kw_only=True):
+    """Some hosts, where a crawl of them begins, and what the archive's disk does to readers."""
+
+    name: str
+    hosts: list[Host]
+    seeds: tuple[str, ...]
+    settings: Settings = SETTINGS
+    bad_reads: dict[str, int] = {}  # URL -> how often its record comes back damaged
+
+    @property
+    def by_name(self) -> dict[str, Host]:
+        """The hosts by their names."""
+        return {host.name: host for host in self.hosts}
+
+
+def small_web() -> World:
+    """Two hosts that link to each other, with one of everything that a crawl meets on any day."""
+    return World(
+        name="small",
+        seeds=("http://alpha.test/",),
+        hosts=[
+            Host(
+                name="alpha.test",
+                pages={
+                    "/": ("/one", "/two", "/private/x", "/gone", "/moved", "/a/a/a/a/a", "http://beta.test/"),
+                    "/one": ("/", "/three?q=1#f"),
+                    "/two": ("/busy", "/one"),
+                    "/three?q=1": ("http://beta.test/deep",),
+                    "/busy": ("/three?q=1",),
+                },
+                redirects={"/moved": "/two"},
+                missing=("/gone",),
+                disallowed=("/private",),
+                busy=("/busy",),
+                rejected=("/a/a/a/a/a",),
+            ),
+            Host(
+                name="beta.test",
+                pages={"/": ("/flaky", "http://alpha.test/one"), "/deep": ("/",), "/flaky": ("/deep",)},
+                flaky=("/flaky",),
+                crawl_delay_seconds=2.0,
+            ),
+        ],
+    )
+
+
+def rough_web() -> World:
+    """Hosts that give trouble: cut bodies, refused connections, too many URLs, records that read badly."""
+    return World(
+        name="rough",
+        seeds=("http://gamma.test/",),
+        settings=msgspec.structs.replace(SETTINGS, rules=Rules(host_urls_max=4)),
+        bad_reads={"http://theta.test/once": 1, "http://theta.test/never": ALWAYS},
+        hosts=[
+            Host(name="gamma.test", redirects={"/": "http://www.gamma.test/"}),
+            Host(
+                name="www.gamma.test",
+                pages={
+                    "/": (
+                        "http://zeta.test/cut",
+                        "http://zeta.test/refused",
+                        "http://theta.test/once",
+                        "http://theta.test/never",
+                        "http://crowd.test/",
+                        "http://slow.test/",
+                    )
+                },
+            ),
+            Host(name="zeta.test", pages={"/cut": ()}, cut=("/cut",), refused=("/refused",)),
+            Host(name="theta.test", pages={"/once": ("/after",), "/never": (), "/after": ()}),
+            Host(
+                name="crowd.test",
+                pages={"/": ("/1", "/2", "/3", "/4", "/5"), "/1": (), "/2": (), "/3": ()},
+                parked=("/4", "/5"),
+            ),
+            Host(name="slow.test", pages={"/": ("/again",), "/again": ()}, crawl_delay_seconds=7.0),
+        ],
+    )
+
+
+def refusing_web() -> World:
+    """robots.txt in trouble: one host answers 503 at first, another keeps its rules on a third."""
+    return World(
+        name="refusing",
+        seeds=("http://delta.test/", "http://epsilon.test/", "http://eta.test/"),
+        hosts=[
+            Host(name="delta.test", pages={"/": ("/next",), "/next": ()}, robots_busy=True),
+            Host(
+                name="epsilon.test",
+                pages={"/": ("/private", "http://eta.test/")},
+                disallowed=("/private",),
+                robots_at="http://eta.test/rules",
+            ),
+            Host(name="eta.test", pages={"/": (), "/rules": ()}, crawl_delay_seconds=3.0),
+        ],
+    )
+
+
+def changing_web(day: int) -> World:
+    """A host whose robots.txt forbids something on day 1 and nothing any more on day 2, when one more URL is added."""
+    before = ("/private",)
+    links = ("/private/x", "/open")
+    shown = {"/private/x": ("/private/y",), "/private/y": ()} if day == 2 else {}
+    kappa = Host(
+        name="kappa.test",
+        pages={"/": links, "/open": (), **shown, **({"/extra": ()} if day == 2 else {})},
+        disallowed=before if day == 1 else (),
+        disallowed_before=before if day == 2 else None,
+    )
+    return World(
+        name=f"changing, day {day}", seeds=("http://kappa.test/" + ("extra" if day == 2 else ""),), hosts=[kappa]
+    )
+
+
+def shut_web() -> World:
+    """A host whose robots.txt can never be had: it refuses connections."""
+    return World(
+        name="shut",
+        seeds=("http://iota.test/", "http://iota.test/other"),
+        hosts=[Host(name="iota.test", pages={"/": (), "/other": ()}, refused=("/robots.txt",))],
+    )
+
+
+def worlds() -> list[World]:
+    """Every world."""
+    return [small_web(), rough_web(), refusing_web()]
 
 
 def body_of(host: Host, path: str) -> bytes:
@@ -70,42 +207,84 @@ def body_of(host: Host, path: str) -> bytes:
     return f"<!DOCTYPE html><title>{host.name}{path}</title>\n{links}".encode()
 
 
-def serve(web: FakeWeb, hosts: list[Host], history: list[Visit]) -> None:
-    """Route the hosts on `web`; `history` is what earlier incarnations were served."""
-
-    def visits(url: str) -> int:
-        return sum(visit.url == url for visit in [*history, *web.log])
-
-    for host in hosts:
-        web.route(host.name, _handler(host, visits))
+# -- serving -----------------------------------------------------------------------------------------------------------
+Visits = Callable[[str], int]
+"""URL -> how often it was asked for, the request at hand included."""
 
 
-def _handler(host: Host, visits: Callable[[str], int]) -> Callable[[FetchRequest, int], FakeAnswer]:
+def serve(web: FakeWeb, world: World, visits: Visits) -> None:
+    """Route the world's hosts on `web`."""
+    for host in world.hosts:
+        web.route(host.name, _handler(world, host, visits))
+
+
+def _handler(world: World, host: Host, visits: Visits) -> Callable[[FetchRequest, int], FakeAnswer]:
     def handle(request: FetchRequest, _now_us: int) -> FakeAnswer:
-        path = request.url.removeprefix(f"http://{host.name}")
-        first = visits(request.url) <= 1
-        if path == "/robots.txt":
-            return FakeAnswer(status=host.robots_status, body=host.robots())
-        if path in host.redirects:
-            return FakeAnswer(status=302, headers=((b"Location", host.redirects[path].encode()),))
-        if path in host.busy and first:
-            return FakeAnswer(status=503, headers=((b"Retry-After", str(RETRY_AFTER_SECONDS).encode()),))
-        if path in host.flaky and first:
-            return FakeAnswer(status=500)
-        if path in host.pages:
-            return FakeAnswer(headers=(HTML,), body=body_of(host, path))
-        return FakeAnswer(status=404)
+        path = request.url.removeprefix(host.base)
+        answer = _answer(world, host, path, first=visits(request.url) <= 1)
+        return msgspec.structs.replace(answer, latency_seconds=host.latency_seconds)
 
     return handle
 
 
-def expected_states(hosts: list[Host]) -> dict[str, str]:
-    """url -> state that every admissible URL must end in."""
-    states: dict[str, str] = {}
-    for host in hosts:
-        base = f"http://{host.name}"
-        states |= {base + path: "fetched" for path in (*host.pages, *host.redirects)}
-        states |= {base + path: "gone" for path in host.missing}
-        for links in host.pages.values():
-            states |= {base + link: "denied" for link in links if link.startswith(tuple(host.disallowed) or ("\0",))}
-    return states
+def _answer(world: World, host: Host, path: str, *, first: bool) -> FakeAnswer:
+    if path in host.refused:
+        return FakeAnswer(failure=NetFailure(kind="refused", detail="nobody listens"))
+    if path == "/robots.txt":
+        return _robots(host, first=first)
+    if path in host.redirects:
+        return FakeAnswer(status=302, headers=((b"Location", host.redirects[path].encode()),))
+    if path in host.busy and first:
+        return _busy()
+    if path in host.flaky and first:
+        return FakeAnswer(status=500)
+    if path == "/rules":
+        return FakeAnswer(body=next(other for other in world.hosts if other.robots_at == host.base + path).robots())
+    if path not in host.pages:
+        return FakeAnswer(status=404)
+    body = body_of(host, path)
+    return FakeAnswer(headers=(HTML,), body=body, sent_body_bytes=len(body) // 2 if path in host.cut else None)
+
+
+def _robots(host: Host, *, first: bool) -> FakeAnswer:
+    if host.robots_at:
+        return FakeAnswer(status=302, headers=((b"Location", host.robots_at.encode()),))
+    if host.robots_busy and first:
+        return _busy()
+    return FakeAnswer(body=host.robots())
+
+
+def _busy() -> FakeAnswer:
+    return FakeAnswer(status=503, headers=((b"Retry-After", str(RETRY_AFTER_SECONDS).encode()),))
+
+
+# -- what must come of it ----------------------------------------------------------------------------------------------
+def expected_rows(world: World) -> dict[str, State]:
+    """URL -> (state, reason) that its row must end in; no other rows may exist."""
+    rows: dict[str, State] = {}
+    for host in world.hosts:
+        rows |= {host.base + path: ("fetched", "") for path in (*host.pages, *host.redirects) if path != "/rules"}
+        rows |= {host.base + path: ("fetched", "truncated") for path in host.cut}
+        rows |= {host.base + path: ("gone", "http_404") for path in host.missing}
+        rows |= {host.base + path: ("failed", "refused") for path in host.refused if path != "/robots.txt"}
+        rows |= {host.base + path: ("parked", "host_cap") for path in host.parked}
+        for link in [link for links in host.pages.values() for link in links if host.is_disallowed(link)]:
+            rows[host.base + link] = ("denied", "")
+        if host.is_shut:
+            rows |= {host.base + path: ("failed", "robots_unreachable") for path in host.pages}
+    return rows
+
+
+def visits_planned(world: World) -> dict[str, int]:
+    """URL -> requests that an undisturbed crawl sends."""
+    planned: dict[str, int] = {}
+    for host in world.hosts:
+        once = (*host.pages, *host.redirects, *host.missing, "/robots.txt")
+        planned |= {host.base + path: 1 for path in once}
+        planned |= {host.base + path: 2 for path in (*host.busy, *host.flaky)}
+        planned |= {host.base + path: 3 for path in (*host.cut, *host.refused)}
+        if host.robots_busy or host.disallowed_before is not None:
+            planned[host.base + "/robots.txt"] = 2
+        if host.is_shut:
+            planned[host.base + "/robots.txt"] = ALWAYS
+    return planned

@@ -28,6 +28,7 @@ from contract.stores import (
     run,
 )
 from limpet.model.lifecycle import IllegalTransitionError, State
+from limpet.segments import Location
 from limpet.urlstore import (
     AdmitResult,
     AuthorityRow,
@@ -695,6 +696,22 @@ def test_an_orphan_record_is_adopted_once(rig: StoreRig, leased: bool) -> None:
         assert store.counters()["adopted"] == 1
         check_counters(store)
         check_due_index(store)
+
+    run(rig, scenario)
+
+
+def test_records_of_a_segment_that_outcomes_name_are_found(rig: StoreRig) -> None:
+    """Recovery asks what it must not cut: from an offset on, of that segment alone, in file order."""
+
+    async def scenario(store: UrlStore) -> None:
+        await store.admit([candidate(number) for number in range(1, 5)], now_us=1)
+        claims = await claimed(store, 10, limit=4)
+        places = [Location("b", 300, 9), Location("b", 100, 9), Location("a", 500, 9), None]
+        for at, (claim, place) in enumerate(zip(claims, places, strict=True), start=20):
+            assert await store.complete(fetched(claim, 30, outcome=outcome(claim, at, location=place)))
+        assert store.recorded("b", 0) == [Location("b", 100, 9), Location("b", 300, 9)]
+        assert store.recorded("b", 101) == [Location("b", 300, 9)]
+        assert store.recorded("c", 0) == []
 
     run(rig, scenario)
 

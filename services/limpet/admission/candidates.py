@@ -48,6 +48,10 @@ class Desk:
         self._fingerprinter = fingerprinter
         self._host_urls = host_urls
 
+    def is_seed(self, url: str) -> bool:
+        """Whether the scope knows `url` as a seed."""
+        return self._scope.with_seed(url) is self._scope
+
     def add_seed(self, url: str) -> None:
         """Widen the scope."""
         self._scope = self._scope.with_seed(url)

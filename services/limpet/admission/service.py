@@ -67,6 +67,9 @@ class Admission:
     async def admit(self, pages: Sequence[PageLinks]) -> list[AdmitResult]:
         """Steps 2 to 5 for the links of some pages; what became of each new candidate."""
         judged = self._desk.judge(pages, self._clock.wall_us())
+        for candidate in judged.candidates:
+            if candidate.seed and not self._desk.is_seed(candidate.url):
+                await self._widen(candidate, self._clock.wall_us())
         capped = self._desk.cap(await self._unseen(judged))
         results = await self._rows(capped.candidates)
         await self._mark(capped.candidates, results)
@@ -84,9 +87,6 @@ class Admission:
             return []
         self._crashpoint("admit.rows.before")
         now_us = self._clock.wall_us()
-        for candidate in candidates:
-            if candidate.seed:
-                await self._widen(candidate, now_us)
         results = await self._store.admit(candidates, now_us)
         self._crashpoint("admit.rows.after")
         for candidate, result in zip(candidates, results, strict=True):

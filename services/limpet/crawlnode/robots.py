@@ -147,10 +147,12 @@ class RobotsDesk:
     async def refresh(self, authority: str, permit: Permit, store: UrlStore) -> None:
         """Fetch robots.txt (following redirects), archive every answer, make the verdict durable."""
         host = permit.state
+        asked_us = self._clock.wall_us()
         settled = await self._settle(authority, permit, store)
         before = self._known[authority]
         now_us = self._clock.wall_us()
-        state = advance(before.state, settled, now_us, self._random.fraction())
+        dated_us = now_us if settled.status == "unreachable" else asked_us  # a copy is as old as its request
+        state = advance(before.state, settled, dated_us, self._random.fraction())
         row = AuthorityRow(
             authority=authority,
             host=host.row.host,

@@ -31,6 +31,7 @@ from limpet.warc import (
     Scanner,
     WarcError,
     capture_of,
+    index_line,
     index_of,
     line_of,
     parse_fields,
@@ -40,6 +41,15 @@ from limpet.warc import (
 
 READ_BYTES = 1_048_576
 RECORD_BYTES_MAX = 1_100_000_000
+
+
+class _Found(msgspec.Struct):
+    """What a scan found: the end of the last whole capture, bytes in all, index lines up to that end, orphans."""
+
+    whole_bytes: int
+    size_bytes: int
+    lines: list[bytes]
+    orphans: list[CaptureSpan]
 
 
 class RecoveryReport(msgspec.Struct):
@@ -114,13 +124,32 @@ class Recovery:
 
     async def _segment(self, info: SegmentInfo, report: RecoveryReport) -> None:
         """Cut, adopt, seal one segment of a dead writer."""
+        found = await self._scan(info)
+        kept = self._recorded(info.name, found.whole_bytes)
+        if kept:
+            await self._keep_damaged(info.name, found, kept)
+        else:
+            self._crashpoint("recover.cut.before")
+            if not await self._segments.recover(info.name, found.whole_bytes):
+                return  # its writer lives after all
+            self._crashpoint("recover.cut.after")
+            report.cut_bytes += max(0, found.size_bytes - found.whole_bytes)
+        for span in found.orphans:
+            report.adopted += await self._adopt(info.name, span)
+        self._crashpoint("recover.seal.before")
+        await self._segments.seal(info.name, index_of(found.lines))
+        self._crashpoint("recover.seal.after")
+        report.segments += 1
+
+    async def _scan(self, info: SegmentInfo) -> "_Found":
+        """Read what is not settled: its index lines, its orphans, and where the last whole capture ends."""
         settled = await self._segments.settled(info.name)
         if settled.offset > info.size_bytes:
             settled = Settled()  # the hint survived what it speaks of
         offset = settled.offset
         scanner, grouper = Scanner(offset), CaptureGrouper(offset)
         lines = [(offset, line) for line in settled.lines]
-        spans: list[CaptureSpan] = []
+        orphans: list[CaptureSpan] = []
         while data := await self._segments.read_raw(info.name, offset, READ_BYTES):
             offset += len(data)
             for member in scanner.feed(data):
@@ -129,18 +158,25 @@ class Recovery:
                     lines.append((member.end, line))
                 span = grouper.add(member)
                 if span is not None and self._is_orphan(span):
-                    spans.append(span)
-        self._crashpoint("recover.cut.before")
-        if not await self._segments.recover(info.name, grouper.whole_bytes):
-            return  # its writer lives after all
-        self._crashpoint("recover.cut.after")
-        for span in spans:
-            report.adopted += await self._adopt(info.name, span)
-        self._crashpoint("recover.seal.before")
-        await self._segments.seal(info.name, index_of(line for end, line in lines if end <= grouper.whole_bytes))
-        self._crashpoint("recover.seal.after")
-        report.segments += 1
-        report.cut_bytes += max(0, offset - grouper.whole_bytes)
+                    orphans.append(span)
+        whole_bytes = grouper.whole_bytes
+        return _Found(whole_bytes, offset, [line for end, line in lines if end <= whole_bytes], orphans)
+
+    def _recorded(self, name: str, offset: int) -> list[Location]:
+        """Acknowledged records beyond `offset`: there are none, unless the disk damaged what lies before them."""
+        return [location for store in self._stores.values() for location in store.recorded(name, offset)]
+
+    async def _keep_damaged(self, name: str, found: "_Found", kept: list[Location]) -> None:
+        """Damage in front of acknowledged records is no torn tail: nothing is cut, and a person is told."""
+        for location in sorted(kept):
+            try:
+                line = index_line(await self._segments.read(location), name, location.offset)
+            except (WarcError, ValueError):
+                continue  # damaged itself; verify will name it
+            if line is not None:
+                found.lines.append(line)
+        store = next(iter(self._stores.values()))
+        await store.notify("damaged_segment", "", f"damaged at {found.whole_bytes}", name, self._clock.wall_us())
 
     def _is_orphan(self, span: CaptureSpan) -> bool:
         fields = parse_fields(span.metadata.block_start)

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from limpet.model.lifecycle import State
 from limpet.model.outcome import Outcome
+from limpet.segments.port import Location
 from limpet.urlstore.types import (
     AdmitResult,
     AuthorityRow,
@@ -161,6 +162,10 @@ class UrlStore(Protocol):
         """Whether that outcome exists."""
         ...
 
+    def recorded(self, segment: str, offset: int) -> list[Location]:
+        """Records of a segment from `offset` on that outcomes name, in file order: recovery must keep them."""
+        ...
+
     def rejects(self) -> list[Reject]:
         """Counts per host and rule, one row a sample (count on the first)."""
         ...
@@ -197,6 +202,10 @@ class UrlStore(Protocol):
 
     def jobs(self) -> list[Job]:
         """All jobs that have not ended well."""
+        ...
+
+    async def rearm_jobs(self, now_us: int) -> int:
+        """Jobs in review become open, as if only the first attempt had failed. The number of jobs. For operators."""
         ...
 
     def unparsed(self, parser_version: int, before_us: int, limit: int) -> list[Outcome]:

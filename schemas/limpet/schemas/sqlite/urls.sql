@@ -59,6 +59,10 @@ SELECT o.data FROM outcome AS o JOIN url AS u ON u.id = o.url WHERE u.fp = ? ORD
 -- A batch of outcomes in the order of completion, after a sequence number.
 SELECT seq, data FROM outcome WHERE seq > ? ORDER BY seq LIMIT ?;
 
+-- name: outcomes_before
+-- A batch of outcomes against the order of completion, before a sequence number.
+SELECT seq, data FROM outcome WHERE seq < ? ORDER BY seq DESC LIMIT ?;
+
 -- name: reject_get
 -- Count and samples of a host and rule.
 SELECT count, samples FROM reject WHERE host = ? AND rule = ?;

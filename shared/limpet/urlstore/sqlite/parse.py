@@ -54,6 +54,17 @@ def put_job(tx: Tx, job: Job) -> None:
     tx.count(_GAUGES[job.state])
 
 
+def rearm_jobs(tx: Tx, now_us: int) -> int:
+    """Jobs in review get all their later attempts again."""
+    found = [job for job in map(codes.job, tx.all("jobs")) if job.state == "review"]
+    for job in found:
+        fresh = msgspec.structs.replace(job, state="open", attempt=2, due_us=now_us, token=b"", lease_us=0)
+        tx.run("job_put", codes.job_values(fresh))
+    tx.count(counters.JOBS_REVIEW, -len(found))
+    tx.count(counters.JOBS_OPEN, len(found))
+    return len(found)
+
+
 def claim_jobs(tx: Tx, random: Random, limit: int, now_us: int, lease_us: int) -> list[Job]:
     """Lease what is eligible. A job whose holder let the lease run out has used an attempt up."""
     claimed = []

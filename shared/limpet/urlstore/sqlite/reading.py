@@ -1,10 +1,19 @@
 """What can be read from a shard's file, by its owner or by anybody else."""
 
+from typing import Final
+
 from limpet.model.lifecycle import State
 from limpet.model.outcome import Outcome
 from limpet.runtime.sqlitetx import Reader
+from limpet.segments.port import Location
 from limpet.urlstore.sqlite import codes
 from limpet.urlstore.types import AuthorityRow, HostRow, ParseOutput, Reject, RepairItem, UrlRow
+
+OUTCOMES_A_BATCH: Final = 500
+OLDER_RUN_MAX: Final = 2_000
+"""Outcomes of older segments in a row after which none of a younger one is expected: two may overlap at a roll."""
+
+_SEQ_MAX: Final = 2**62
 
 
 def seeds(reader: Reader) -> list[str]:
@@ -66,6 +75,22 @@ def outcomes(reader: Reader, fp: bytes) -> list[Outcome]:
 def outcomes_after(reader: Reader, seq: int, limit: int) -> list[Outcome]:
     """Outcomes completed after number `seq`, in the order of completion; `limit` -1 = all."""
     return [codes.outcome(data) for _, data in reader.all("outcomes_after", (seq, limit))]
+
+
+def recorded(reader: Reader, segment: str, offset: int) -> list[Location]:
+    """Records of `segment` from `offset` on that outcomes name. Reads backwards, and stops well before the segment."""
+    found: list[Location] = []
+    older, seq = 0, _SEQ_MAX
+    while older < OLDER_RUN_MAX and (batch := reader.all("outcomes_before", (seq, OUTCOMES_A_BATCH))):
+        seq = batch[-1][0]
+        for _, data in batch:
+            location = codes.outcome(data).location
+            if location is None:
+                continue
+            older = 0 if location.segment >= segment else older + 1
+            if location.segment == segment and location.offset >= offset:
+                found.append(location)
+    return sorted(found)
 
 
 def rejects(reader: Reader) -> list[Reject]:

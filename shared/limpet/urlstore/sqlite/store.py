@@ -8,6 +8,7 @@ from limpet.model.outcome import Outcome
 from limpet.runtime.randomness import Random
 from limpet.runtime.sqlitefile import SqliteFile
 from limpet.runtime.sqlitetx import Reader, Tx
+from limpet.segments.port import Location
 from limpet.urlstore import counters
 from limpet.urlstore.sqlite import codes, discovery, parse, reading, recovery, upkeep, work
 from limpet.urlstore.sqlite.dueindex import DueIndex, earliest
@@ -189,6 +190,10 @@ class SqliteUrlStore:
         """See `UrlStore.has_outcome`."""
         return self._file.read(lambda reader: reader.one("outcome_exists", (fp, fetched_us)) is not None)
 
+    def recorded(self, segment: str, offset: int) -> list[Location]:
+        """See `UrlStore.recorded`."""
+        return self._file.read(lambda reader: reading.recorded(reader, segment, offset))
+
     def rejects(self) -> list[Reject]:
         """See `UrlStore.rejects`."""
         return self._file.read(reading.rejects)
@@ -219,6 +224,10 @@ class SqliteUrlStore:
     def jobs(self) -> list[Job]:
         """See `UrlStore.jobs`."""
         return self._file.read(lambda reader: [codes.job(row) for row in reader.all("jobs")])
+
+    async def rearm_jobs(self, now_us: int) -> int:
+        """See `UrlStore.rearm_jobs`."""
+        return await self._file.write(lambda tx: parse.rearm_jobs(tx, now_us))
 
     def unparsed(self, parser_version: int, before_us: int, limit: int) -> list[Outcome]:
         """See `UrlStore.unparsed`."""

@@ -845,6 +845,22 @@ def test_a_job_ends_even_when_its_output_was_there(rig: StoreRig) -> None:
     run(rig, scenario)
 
 
+def test_jobs_in_review_can_be_opened_again(rig: StoreRig) -> None:
+    """An operator's retry gives them all later attempts again; open jobs are left alone."""
+
+    async def scenario(store: UrlStore) -> None:
+        await store.put_job(job(1, 10, attempt=4, state="review"))
+        await store.put_job(job(2, 20, attempt=3))
+        assert await store.rearm_jobs(50) == 1
+        check_counters(store)
+        found = {one.fp: (one.state, one.attempt, one.due_us) for one in store.jobs()}
+        assert found[fp(1)] == ("open", 2, 50)
+        assert found[fp(2)][:2] == ("open", 3)
+        assert await store.rearm_jobs(60) == 0
+
+    run(rig, scenario)
+
+
 def test_the_holder_of_a_job_puts_it_back_under_its_token_only(rig: StoreRig) -> None:
     """A failed attempt reschedules its job, which is then free to be claimed; a stale holder cannot."""
 

@@ -9,7 +9,7 @@ import msgspec
 
 from limpet.cli.owning import retry
 from limpet.cli.printing import plain, print_json, print_lines
-from limpet.cli.reading import fetches_since, rows
+from limpet.cli.reading import fetches_since, rows, unparsed
 from limpet.cli.seeds import Entry, check_url
 from limpet.cli.units import show_bytes, show_count, show_duration
 from limpet.clock import SystemClock
@@ -55,6 +55,7 @@ def _status_json(collected: Collected, fetches: int, running: str | None) -> dic
         "running": running is not None,
         "unread": rest.unread if rest else 0,
         "jobs": rest.jobs if rest else 0,
+        "unparsed": collected.total(counters.JOBS_REVIEW),
         "repairs": rest.repairs if rest else 0,
         "next_due_us": rest.queues[0].effective_us if rest and rest.queues else None,
     }
@@ -75,6 +76,8 @@ def _status_lines(folder: Folder, collected: Collected, fetches: int, running: s
         lines.append(
             f"  next     {rest.queues[0].authority} " + (f"in {show_duration(seconds)}" if seconds > 0 else "now")
         )
+    if blind := collected.total(counters.JOBS_REVIEW):
+        lines.append(f"  review   {show_count(blind, 'page')} could not be parsed: limpet failures {folder.path}")
     if rest and (rest.unread or rest.jobs or rest.repairs):
         lines.append(f"  open     {rest.unread} unread logs, {rest.jobs} parse jobs, {rest.repairs} repairs")
     return lines
@@ -131,11 +134,14 @@ def failures(arguments: argparse.Namespace) -> int:
         return 0
     with ShardViews(folder) as views:
         found = list(rows(views, FAILED_STATES))
+        blind = unparsed(views)
     if arguments.json:
-        print_json([_row_json(row) for row in found])
+        lost = [{"url": page.url, "state": "fetched", "reason": f"not parsed: {page.reason}"} for page in blind]
+        print_json([_row_json(row) for row in found] + lost)
     else:
         print_lines(f"{row.state.value}\t{row.reason}\t{row.url}" for row in found)
-    return EXIT_FINDINGS if found else 0
+        print_lines(f"fetched\tnot parsed: {page.reason}\t{page.url}" for page in blind)
+    return EXIT_FINDINGS if found or blind else 0
 
 
 def _row_json(row: UrlRow) -> dict[str, Any]:

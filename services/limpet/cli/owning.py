@@ -59,7 +59,7 @@ async def _admit(folder: Folder, settings: Settings, urls: list[str]) -> SeedRep
 
 
 async def retry(folder: Folder, states: Iterable[State]) -> int:
-    """Make every row in `states` due again; their number."""
+    """Make every row in `states` due again, and every page that could not be parsed be parsed again; their number."""
     check_facts(folder)
     lock = FolderLock.take(folder.path)
     runner = ThreadRunner("limpet-retry")
@@ -80,12 +80,9 @@ async def _retry_shard(folder: Folder, shard: int, states: Iterable[State], runn
     try:
         store = SqliteUrlStore(file, shard, SystemRandom())
         fps = [row.fp for state in states for row in store.rows(state)]
-        return sum(
-            [
-                await store.rearm(fps[begin : begin + _REARM_MAX], clock.wall_us())
-                for begin in range(0, len(fps), _REARM_MAX)
-            ]
-        )
+        now_us = clock.wall_us()
+        parts = [fps[begin : begin + _REARM_MAX] for begin in range(0, len(fps), _REARM_MAX)]
+        return sum([await store.rearm(part, now_us) for part in parts]) + await store.rearm_jobs(now_us)
     finally:
         await file.close()
 

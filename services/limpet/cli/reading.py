@@ -9,6 +9,7 @@ import msgspec
 from limpet.embedded.finder import Finder, seeds
 from limpet.embedded.folder import Folder
 from limpet.embedded.views import ShardViews
+from limpet.model.events import decode_fetched
 from limpet.model.lifecycle import State
 from limpet.runtime.sqlitetx import Reader
 from limpet.urlstore import UrlRow
@@ -46,6 +47,19 @@ def rows(views: ShardViews, states: Iterable[State] | None) -> Iterator[UrlRow]:
     for state in states:
         for found in views.read(lambda reader: reading.rows(reader, state)):  # noqa: B023 - called at once
             yield from found
+
+
+class Unparsed(msgspec.Struct, frozen=True):
+    """A stored page that the parser gave up on: nobody has seen its links."""
+
+    url: str
+    reason: str
+
+
+def unparsed(views: ShardViews) -> list[Unparsed]:
+    """Pages whose parse waits for a person."""
+    found = [codes.job(row) for jobs in views.read(lambda reader: reader.all("jobs")) for row in jobs]
+    return [Unparsed(decode_fetched(job.event).url, job.reason) for job in found if job.state == "review"]
 
 
 def fetches_since(views: ShardViews, since_us: int) -> int:

@@ -35,13 +35,18 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def exit_code(self) -> int:
-        """0 done or stopped at a limit as asked, 3 with bad seeds or waiting URLs, 130 interrupted."""
+        """0 done or stopped at a limit as asked, 3 with bad seeds, waiting URLs or unparsed pages, 130 interrupted."""
         if self.report.ending is Ending.INTERRUPTED:
             return EXIT_INTERRUPTED
         if self.report.ending is not Ending.DONE:
             return EXIT_DONE
         rejected = self.report.seeding.rejected
-        return EXIT_UNFINISHED if self.waiting or self.bad_seeds or rejected else EXIT_DONE
+        return EXIT_UNFINISHED if self.waiting or self.bad_seeds or rejected or self.unparsed else EXIT_DONE
+
+    @property
+    def unparsed(self) -> int:
+        """Stored pages that the parser gave up on: their links are not known."""
+        return self.report.end.total(counters.JOBS_REVIEW)
 
 
 def summarize(folder: Folder, views: ShardViews, report: Report, known_seeds: Iterable[str]) -> Summary:
@@ -75,6 +80,7 @@ def as_json(summary: Summary) -> dict[str, Any]:
             for queue in summary.waiting
         ],
         "repairs": end.rest.repairs if end.rest else 0,
+        "unparsed": summary.unparsed,
         "failed_seeds": [{"url": seed.url, "state": seed.state, "reason": seed.reason} for seed in summary.bad_seeds],
         "redirected_seeds": list(summary.redirected),
         "seeds": {
@@ -106,6 +112,10 @@ def as_text(summary: Summary, folder: Folder, limit: int | None) -> str:
     lines.append(f"  archive    {summary.segments}")
     lines += [f"  seed       {url} (a seed redirected there, so it is one)" for url in summary.redirected[:SHOWN_MAX]]
     lines += _more(len(summary.redirected), "redirected seed")
+    if summary.unparsed:
+        lines.append(
+            f"  review     {show_count(summary.unparsed, 'page')} could not be parsed: their links are not known"
+        )
     lines += _bad_seed_lines(summary) + _waiting_lines(summary) + _next_lines(summary, folder)
     return "\n".join(lines)
 
@@ -151,7 +161,7 @@ def _next_lines(summary: Summary, folder: Folder) -> list[str]:
     lines = []
     if report.ending is not Ending.DONE or summary.waiting:
         lines.append(f"  go on      limpet crawl --into {path}")
-    if end.state(State.FAILED) or end.state(State.REVIEW) or end.state(State.GONE):
+    if end.state(State.FAILED) or end.state(State.REVIEW) or end.state(State.GONE) or summary.unparsed:
         lines.append(f"  failures   limpet failures {path}")
     lines.append(f"  check      limpet verify {path} · limpet audit {path}")
     return lines

@@ -116,6 +116,9 @@ class Parser:
         jobs = await self._store.claim_jobs(limit=1, now_us=now_us, lease_us=lease_us)
         for job in jobs:
             event = decode_fetched(job.event)
+            if job.attempt > self._settings.retries.parse_attempts_max:  # the last one's holder died of it
+                await self._defer(job.event, event, job.attempt, "suspected_poison", job.token)
+                continue
             async with self._alone:
                 parsed = await self._try(event)
             if isinstance(parsed, Parsed):

@@ -64,6 +64,16 @@ def test_a_seed_that_a_rule_turned_away_exits_with_3() -> None:
     assert "http://a.example/ (left out by rule depth_trap)" in as_text(turned_away, FOLDER, None)
 
 
+def test_pages_that_nobody_could_parse_exit_with_3() -> None:
+    """Their links have no rows: no plain success."""
+    end = msgspec.structs.replace(summary().report.end, shards={0: {"pages": 120, "jobs_review": 2}})
+    blind = summary(report=msgspec.structs.replace(summary().report, end=end))
+    assert blind.exit_code == 3
+    assert as_json(blind)["unparsed"] == 2
+    assert "2 pages could not be parsed" in as_text(blind, FOLDER, None)
+    assert "limpet failures crawl" in as_text(blind, FOLDER, None)
+
+
 @pytest.mark.parametrize(
     ("ending", "line"),
     [

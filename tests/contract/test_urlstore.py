@@ -845,6 +845,22 @@ def test_a_job_ends_even_when_its_output_was_there(rig: StoreRig) -> None:
     run(rig, scenario)
 
 
+def test_a_dead_owner_lets_go_of_its_jobs(rig: StoreRig) -> None:
+    """Recovery ends leases of jobs as well: the next owner need not wait for them, and the attempt is used up."""
+
+    async def scenario(store: UrlStore) -> None:
+        await store.put_job(job(1, 10))
+        (held,) = await store.claim_jobs(limit=1, now_us=10, lease_us=1_000)
+        await store.expire(20, dead=False, poison_after=POISON)
+        assert await store.claim_jobs(limit=1, now_us=20, lease_us=1_000) == []
+        await store.expire(20, dead=True, poison_after=POISON)
+        (again,) = await store.claim_jobs(limit=1, now_us=20, lease_us=1_000)
+        assert (again.fp, again.attempt) == (held.fp, held.attempt + 1)
+        assert await store.accept_outputs([output(1, 10)], job=held) == [False]
+
+    run(rig, scenario)
+
+
 def test_jobs_in_review_can_be_opened_again(rig: StoreRig) -> None:
     """An operator's retry gives them all later attempts again; open jobs are left alone."""
 

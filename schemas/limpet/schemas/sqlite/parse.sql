@@ -25,6 +25,10 @@ WHERE state = 'open' AND due_us <= ? AND lease_us <= ?
 ORDER BY due_us, fp, fetched_us
 LIMIT ?;
 
+-- name: jobs_release
+-- End leases of jobs that end by a time. The token stays: whoever claims the job next knows that its holder is gone.
+UPDATE job SET lease_us = 0 WHERE lease_us BETWEEN 1 AND ?;
+
 -- name: job_put
 -- Store a job whole.
 INSERT OR REPLACE INTO job (fp, fetched_us, event, attempt, due_us, reason, token, lease_us, state)

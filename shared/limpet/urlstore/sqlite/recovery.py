@@ -44,7 +44,8 @@ def adopt(tx: Tx, index: DueIndex, outcome: Outcome, state: State, reason: str, 
 
 
 def expire(tx: Tx, index: DueIndex, now_us: int, over_us: int, poison_after: int) -> list[tuple[UrlRow, State]]:
-    """End every lease that ends by `over_us`; one interruption more for each row."""
+    """End every lease that ends by `over_us`, of jobs too; one interruption more for each row."""
+    tx.run("jobs_release", (over_us,))
     ended = []
     for (fp,) in tx.all("leases_over", (over_us,)):
         row = codes.url_row(tx.all("row_by_fp", (fp,))[0])

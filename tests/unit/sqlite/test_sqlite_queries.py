@@ -29,6 +29,7 @@ WHOLE_TABLE = {
     "leased_hosts": "few rows",
     "leases_over": "few rows",
     "log_parts": "a row a topic and partition",
+    "jobs_release": "few rows",
     "notices": "few rows",
     "queues": "a row an authority; its entries are sought",
     "rejects": "listing",

@@ -1,15 +1,15 @@
 """The two facts that close the ring. They carry references, never bodies.
 
-Each event has a version `v`; a reader pauses on a version it does not know. Their JSON Schemas and frozen samples are in
+Each event has a version `v`; a reader pauses on a version it does not know. JSON Schemas and frozen samples are in
 limpet.schemas.events; a sample once published parses for ever.
 """
 
 from typing import Final
 
 import msgspec
-from limpet.model.links import LinkKind
 
 from limpet.model.errors import Definite
+from limpet.model.links import LinkKind
 from limpet.segments.port import Location
 
 DOCUMENT_FETCHED: Final = "document.fetched"

@@ -5,6 +5,7 @@ an unfinished lease makes the URL due again.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Protocol
 
@@ -16,7 +17,9 @@ from limpet.crawlnode.health import Health, Outage
 from limpet.crawlnode.robots import RobotsDesk
 from limpet.crawlnode.scheduler import HostQueues, Scheduler
 from limpet.crawlnode.steps import FetchSteps
+from limpet.model.errors import LimpetError
 from limpet.model.lifecycle import State
+from limpet.obs import log_event
 from limpet.politeness import Governor, HostState
 from limpet.robots import License, Wait
 from limpet.urlstore import Claim, Completion, UrlStore
@@ -25,6 +28,8 @@ IDLE_SECONDS = 0.25
 HOLD_SECONDS = 0.5
 DRY_SECONDS = 1.0
 FINISHING_MAX_FACTOR = 2
+RENEW_FRACTION = 0.25
+_LOG = logging.getLogger("limpet.crawlnode")
 
 
 class Quota(Protocol):
@@ -74,10 +79,12 @@ class CrawlNode:
         self._wake = asyncio.Event()
         self._visits: set[asyncio.Task[None]] = set()
         self._finishing: set[asyncio.Task[None]] = set()
+        self._unfinished: dict[bytes, tuple[Claim, UrlStore]] = {}  # token -> fetched, and not yet completed
         self._fault: BaseException | None = None
         self._stopping = False
         self._dry_until = 0.0  # no page permits before this monotonic second
         self._longest_us = longest_fetch_us(settings)
+        self._lease_us = int(settings.work.lease_seconds * 1e6)
 
     def offer(self, host: str, authority: str, due_us: int) -> None:
         """Something is, or will be, due at `authority`."""
@@ -94,11 +101,15 @@ class CrawlNode:
         for store in self._stores.values():
             for queue in store.queues():
                 self.offer(queue.host, queue.authority, queue.due_us)
-        while not stop.is_set() and self._fault is None:
-            self._start_visits()
-            await self._nap(stop)
-        self._stopping = True
-        await self._drain()
+        keeper = asyncio.get_running_loop().create_task(self._keep_leases())
+        try:
+            while not stop.is_set() and self._fault is None:
+                self._start_visits()
+                await self._nap(stop)
+            self._stopping = True
+            await self._drain()
+        finally:
+            keeper.cancel()
         if self._fault is not None:
             raise self._fault
 
@@ -188,8 +199,7 @@ class CrawlNode:
             return False
         needs_robots = self._robots.needs_fetch(authority)
         limit = 1 if needs_robots else self._batch(state)
-        lease_us = now_us + int(self._settings.work.lease_seconds * 1e6)
-        entry.claims.extend(await self._steps.claim(store, authority, limit, now_us, lease_us))
+        entry.claims.extend(await self._steps.claim(store, authority, limit, now_us, now_us + self._lease_us))
         due_us = store.next_due(authority)
         if due_us is None:
             entry.due_us.pop(authority, None)
@@ -268,11 +278,33 @@ class CrawlNode:
         return True
 
     async def _finish(self, entry: HostQueues, sent: Sent, store: UrlStore) -> None:
-        verdict = await self._exchange.finish(sent, store, self._producers[entry.shard])
+        self._unfinished[sent.claim.token] = (sent.claim, store)
+        try:
+            if sent.claim.lease_us - self._clock.wall_us() < self._lease_us * RENEW_FRACTION:
+                await self._renew()  # the exchange took long
+            verdict = await self._exchange.finish(sent, store, self._producers[entry.shard])
+        finally:
+            del self._unfinished[sent.claim.token]
         if not verdict.page:
             self._quota.give_back()
         if verdict.due_us:
             self.offer(entry.host, sent.claim.authority, verdict.due_us)
+
+    async def _keep_leases(self) -> None:
+        """While our own side is slow, what was fetched stays ours, so that the site is not asked for it again."""
+        while True:
+            await self._clock.sleep(self._settings.work.lease_seconds * RENEW_FRACTION)
+            try:
+                await self._renew()
+            except LimpetError as error:
+                log_event(_LOG, logging.WARNING, "leases were not renewed", reason=str(error))
+
+    async def _renew(self) -> None:
+        now_us = self._clock.wall_us()
+        for store in self._stores.values():
+            claims = [claim for claim, of in self._unfinished.values() if of is store]
+            if claims:
+                await store.renew(claims, now_us, now_us + self._lease_us)
 
     async def _deny(self, claim: Claim, licence: License, store: UrlStore) -> None:
         completion = Completion(

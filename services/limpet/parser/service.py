@@ -12,9 +12,10 @@ from typing import Protocol
 
 import msgspec
 
-from limpet.bus import Consumer, Message, Position, Producer
+from limpet.bus import Consumer, Message, Position, Producer, UnknownTopicError
 from limpet.clock import Clock
 from limpet.config import Settings
+from limpet.model.errors import CannotGoOn, LimpetError
 from limpet.model.events import (
     LINKS_DISCOVERED,
     DocumentFetched,
@@ -34,6 +35,7 @@ from limpet.urlstore import Job, ParseOutput, Reject, UrlStore
 IDLE_SECONDS = 0.25
 MESSAGE_BYTES_MAX = 262_144
 BACKLOG_SECONDS = 0.25
+RETRY_SECONDS = 0.5
 
 
 class Marks(Protocol):
@@ -210,13 +212,23 @@ class Parser:
         if not messages:
             return {}
         self._crashpoint("parse.publish.before")
-        positions = await self._producer.publish(LINKS_DISCOVERED, messages)
+        positions = await self._insist(messages)
         self._crashpoint("parse.publish.after")
         found: dict[bytes, tuple[tuple[int, int, int], ...]] = {}
         for position, fps in zip(positions, owners, strict=True):
             for fp in fps:
                 found[fp] = (*found.get(fp, ()), (position.partition, position.source, position.offset))
         return found
+
+    async def _insist(self, messages: Sequence[tuple[int, bytes]]) -> list[Position]:
+        """Publish until it holds: a bus that is down stops the parser, and nobody else."""
+        while True:
+            try:
+                return await self._producer.publish(LINKS_DISCOVERED, messages)
+            except (CannotGoOn, UnknownTopicError):
+                raise
+            except LimpetError:
+                await self._clock.sleep(RETRY_SECONDS)
 
     def _by_partition(self, pages: Sequence[tuple[DocumentFetched, Parsed]]) -> list[tuple[int, list[PageLinks]]]:
         groups: dict[int, list[PageLinks]] = {}

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from limpet.bus import Producer
 from limpet.clock import Clock
 from limpet.config import Facts, Settings
+from limpet.model.errors import CannotGoOn, LimpetError
 from limpet.model.events import DOCUMENT_FETCHED, encode
 from limpet.model.lifecycle import State
 from limpet.reconciler.recovery import event_of
@@ -76,9 +77,14 @@ class Reconciler:
             row = store.row(outcome.fp)
             if row is None or outcome.location is None:
                 continue
-            self._crashpoint("recover.republish.before")
             event = event_of(outcome, row, self._facts.crawl)
-            await self._producers[store.shard].publish(DOCUMENT_FETCHED, [(store.shard, encode(event))])
+            self._crashpoint("recover.republish.before")
+            try:
+                await self._producers[store.shard].publish(DOCUMENT_FETCHED, [(store.shard, encode(event))])
+            except CannotGoOn:
+                raise
+            except LimpetError:
+                break  # the next pass finds the same
             self._crashpoint("recover.republish.after")
             count += 1
         return count

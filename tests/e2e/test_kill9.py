@@ -37,6 +37,7 @@ LATENCY_MS = 150.0  # a host gives a page or two while a worker is being brought
 KILLS = 30
 SEED = 20261130
 STARTS_IN_A_ROW = 4
+LIMIT = 100
 EVIDENCE = Path(__file__).parents[2] / "loadtest" / "evidence" / "kill9.json"
 
 pytestmark = pytest.mark.slow
@@ -99,9 +100,10 @@ def kill_many_starts(siege: Siege, chance: random.Random) -> None:
         siege.strike_in_recovery(chance.choice(both), seconds_max=0.3)
 
 
-@pytest.mark.parametrize("workers", [2, 3])
+@pytest.mark.parametrize(("workers", "replicas"), [(2, 1), (3, 2)])
 def test_a_crawl_killed_dozens_of_times_ends_as_if_nothing_had_happened(
     workers: int,
+    replicas: int,
     tmp_path: Path,
     undisturbed: tuple[int, dict[str, str]],
     evidence: dict[str, Any],
@@ -114,7 +116,8 @@ def test_a_crawl_killed_dozens_of_times_ends_as_if_nothing_had_happened(
     folder, begun_ns = tmp_path / "crawl", monotonic_ns()
     with origin_of(tmp_path, port) as origin:
         witness = WitnessLog(origin.log_path)
-        siege = Siege(crawl_arguments(origin, folder, workers=workers), folder, witness, SEED + workers)
+        arguments = [*crawl_arguments(origin, folder, workers=workers), "--replicas", str(replicas)]
+        siege = Siege(arguments, folder, witness, SEED + workers)
         try:
             last = kill_many_times(siege, random.Random(SEED * workers))
             assert last.wait(300.0) == 0, last.text
@@ -123,9 +126,31 @@ def test_a_crawl_killed_dozens_of_times_ends_as_if_nothing_had_happened(
     seconds = (monotonic_ns() - begun_ns) / 1e9
     assert_survived(siege, witness)
     verdict = judged(origin, siege.kills)
-    evidence[f"{workers}_workers"] = found = figures(siege, verdict, seconds)
+    name = f"{workers} workers, {replicas} replicas"
+    evidence[name] = found = figures(siege, verdict, seconds)
     with capsys.disabled():
-        sys.stdout.write(f"\nkill -9 with {workers} workers\n{table(found)}\n")
+        sys.stdout.write(f"\nkill -9 with {name}\n{table(found)}\n")
     assert verdict.violations == []
     assert states_by_state(folder) == deserved_states(origin) == states
+    assert_sound(folder)
+
+
+def test_a_limit_is_kept_under_kills(tmp_path: Path) -> None:
+    """Permits that die with a worker come back, pages that recovery adopts are charged: the limit is met exactly."""
+    folder = tmp_path / "crawl"
+    with OriginProcess("kill", log_path=tmp_path / "origin.log", pages=300, hosts=8, latency_ms=80.0) as origin:
+        witness = WitnessLog(origin.log_path)
+        arguments = [*crawl_arguments(origin, folder, workers=2), "--limit", str(LIMIT)]
+        siege = Siege(arguments, folder, witness, SEED)
+        try:
+            for victim in VICTIMS:
+                siege.strike_at_work(victim, seconds_max=0.3)
+            last = siege.run()
+            assert last.wait(120.0) == 0, last.text
+        finally:
+            siege.close()
+    assert f"Stopped at the limit of {LIMIT} pages." in last.text
+    assert limpet("status", folder, "--json").json["pages"] == LIMIT
+    assert_survived(siege, witness)
+    assert judged(origin, siege.kills).violations == []
     assert_sound(folder)

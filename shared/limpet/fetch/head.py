@@ -8,6 +8,9 @@ from limpet.fetch.port import Head
 FIELDS_MAX: Final = 5_000
 """Header lines of one response. The byte limit alone would let 80,000 two-byte fields through."""
 
+NOT_HTTP: Final = "not HTTP"
+"""What is wrong with an answer that does not begin with a status line."""
+
 STATUS_LINE: Final = re.compile(rb"HTTP(?:/\d{1,3}(?:\.\d{1,3})?)?[ \t]+([1-9]\d\d)(?!\d)", re.IGNORECASE)
 """Protocol in any case, version optional (NCSA 1.5 sends `HTTP 200 Document follows`), reason optional."""
 
@@ -40,7 +43,7 @@ def parse_head(block: bytes) -> Head | str:
     """
     match = STATUS_LINE.match(block)
     if match is None:
-        return "not HTTP"
+        return NOT_HTTP
     lines = block.translate(_NEUTRAL).split(b"\n")[1:]
     if len(lines) > FIELDS_MAX:
         return "header too large"

@@ -4,7 +4,7 @@ import enum
 from typing import Final
 
 from limpet.fetch.chunked import ChunkedBody
-from limpet.fetch.head import STATUS_LINE, find_head_end, framing_of, parse_head
+from limpet.fetch.head import NOT_HTTP, STATUS_LINE, find_head_end, framing_of, parse_head
 from limpet.fetch.port import FetchLimits, Head, NetFailure, NetFailureKind, Truncation
 
 INTERIM_MAX: Final = 16
@@ -62,14 +62,14 @@ class ResponseParser:
             self._buffer += data
             self._read_head()
         elif self.phase is Phase.NOISE and self.received_bytes > self._header_bytes_max:
-            self.fail("protocol", "not HTTP")
+            self.fail("protocol", NOT_HTTP)
 
     def end_of_stream(self, *, reset: bool = False) -> None:
         """The connection ended: orderly, or by `reset`."""
         if self.phase is Phase.HEAD:
             self._end_in_head(reset=reset)
         elif self.phase is Phase.NOISE:
-            self.fail("protocol", "not HTTP")
+            self.fail("protocol", NOT_HTTP)
         elif self.phase is Phase.BODY:
             chunked_whole = self._chunks is not None and self._chunks.last_chunk_seen
             until_close = self._chunks is None and self._end is None and not reset
@@ -80,13 +80,15 @@ class ResponseParser:
         if self.phase is Phase.HEAD:
             self.fail("timeout", detail)
         elif self.phase is Phase.NOISE:
-            self.fail("protocol", "not HTTP")
+            self.fail("protocol", NOT_HTTP)
         elif self.phase is Phase.BODY:
             self._finish("time")
 
     def fail(self, kind: NetFailureKind, detail: str) -> None:
-        """There is no response, whatever came so far."""
+        """There is no response, whatever came so far. Of what is not HTTP people are told how much it was."""
         self.phase, self.head, self._buffer = Phase.DONE, None, bytearray()
+        if detail == NOT_HTTP:
+            detail = f"{detail}, {self.received_bytes} byte{'s' if self.received_bytes > 1 else ''} received"
         self.failure = NetFailure(kind=kind, detail=detail, received_bytes=self.received_bytes)
 
     def block(self) -> bytes:
@@ -175,7 +177,7 @@ class ResponseParser:
         if not self._buffer:
             self.fail("reset", f"{how} without an answer")
         elif not begins or (line_whole and STATUS_LINE.match(self._buffer) is None):
-            self.fail("protocol", "not HTTP")
+            self.fail("protocol", NOT_HTTP)
         else:
             self.fail("reset", f"{how} inside the header")
 

@@ -238,7 +238,8 @@ def test_an_answer_that_is_not_http_is_counted(fetch_raw: FetchRaw, junk: bytes)
     """G05: one failure of kind protocol with the number of bytes, however few."""
     capture = fetch_raw([junk])
     assert capture.failure is not None
-    assert (capture.failure.kind, capture.failure.detail) == ("protocol", "not HTTP")
+    count = f"{len(junk)} byte" + ("s" if len(junk) > 1 else "")
+    assert (capture.failure.kind, capture.failure.detail) == ("protocol", f"not HTTP, {count} received")
     assert capture.failure.received_bytes == len(junk)
 
 

@@ -21,7 +21,8 @@ from limpet.embedded.views import ShardViews
 from limpet.model.errors import UsageError
 from limpet.model.lifecycle import State
 from limpet.model.outcome import Outcome
-from limpet.urlstore import UrlRow, counters
+from limpet.urlstore import ParseOutput, UrlRow, counters
+from limpet.urlstore.sqlite import ShardView
 
 DAY_US: Final = 86_400_000_000
 EXIT_FINDINGS: Final = 1
@@ -106,13 +107,20 @@ def show(arguments: argparse.Namespace) -> int:
             raise UsageError(
                 f"{url} is not in {folder.path}: a rule may have left it out (see the summary of the crawl)"
             )
-        outcomes = views.view(finder.shard(url)).outcomes(row.fp)
+        view = views.view(finder.shard(url))
+        outcomes = [(outcome, _parsed(view, outcome)) for outcome in view.outcomes(row.fp)]
         via = _url_of(views, row.via)
     if arguments.json:
-        print_json({**_row_json(row), "via": via, "outcomes": [_outcome_json(outcome) for outcome in outcomes]})
+        print_json({**_row_json(row), "via": via, "outcomes": [_outcome_json(*found) for found in outcomes]})
     else:
-        print_lines(_row_lines(row, via) + [line for outcome in outcomes for line in _outcome_lines(outcome)])
+        print_lines(_row_lines(row, via) + [line for found in outcomes for line in _outcome_lines(*found)])
     return 0
+
+
+def _parsed(view: ShardView, outcome: Outcome) -> ParseOutput | None:
+    from limpet.parser.page import PARSER_VERSION  # noqa: PLC0415 - slow to import, and only `show` asks
+
+    return view.output(outcome.fp, outcome.fetched_us, PARSER_VERSION)
 
 
 def _url_of(views: ShardViews, fp: bytes) -> str:
@@ -162,9 +170,10 @@ def _row_json(row: UrlRow) -> dict[str, Any]:
     }
 
 
-def _outcome_json(outcome: Outcome) -> dict[str, Any]:
+def _outcome_json(outcome: Outcome, parsed: ParseOutput | None) -> dict[str, Any]:
     fields: dict[str, Any] = msgspec.to_builtins(outcome)
     fields["fp"] = outcome.fp.hex()
+    fields["parsed"] = None if parsed is None else {"links": parsed.links, "flags": list(parsed.flags)}
     return fields
 
 
@@ -183,12 +192,15 @@ def _row_lines(row: UrlRow, via: str) -> list[str]:
     return lines
 
 
-def _outcome_lines(outcome: Outcome) -> list[str]:
+def _outcome_lines(outcome: Outcome, parsed: ParseOutput | None) -> list[str]:
     answer = f"HTTP {outcome.status}" if outcome.status else f"{outcome.failure}: {outcome.detail}"
     lines = [f"  {_time(outcome.fetched_us)}  {answer}, {show_bytes(outcome.wire_bytes)} {outcome.mime}".rstrip()]
     if outcome.location is not None:
         place = outcome.location
         lines.append(f"    record   {place.segment} at {place.offset}, {place.length} bytes")
+    if parsed is not None:
+        odd = f", {', '.join(parsed.flags)}" if parsed.flags else ""
+        lines.append(f"    parsed   {show_count(parsed.links, 'link')}{odd}")
     licence = f"{outcome.robots_digest or 'no robots.txt asked'}" + (
         f" ({outcome.robots_rule})" if outcome.robots_rule else ""
     )

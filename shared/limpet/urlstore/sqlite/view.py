@@ -7,7 +7,7 @@ from limpet.model.outcome import Outcome
 from limpet.runtime.sqlitetx import Reader
 from limpet.urlstore.sqlite import codes, reading
 from limpet.urlstore.sqlite.dueindex import earliest
-from limpet.urlstore.types import UrlRow
+from limpet.urlstore.types import ParseOutput, UrlRow
 
 T = TypeVar("T")
 
@@ -105,6 +105,10 @@ class ShardView:
     def outcomes(self, fp: bytes) -> list[Outcome]:
         """Outcomes of one URL, oldest first."""
         return self._file.read(lambda reader: reading.outcomes(reader, fp))
+
+    def output(self, fp: bytes, fetched_us: int, parser_version: int) -> ParseOutput | None:
+        """What a version of the parser made of one outcome's body, None when it has not been parsed."""
+        return self._file.read(lambda reader: reading.output(reader, fp, fetched_us, parser_version))
 
     def rows_in_batches(self, size: int) -> Iterator[list[UrlRow]]:
         """Every row in the order of admission, at most `size` at a time; clashing candidates come last."""

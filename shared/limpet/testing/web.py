@@ -255,20 +255,21 @@ class RawOrigin:
         *,
         host: str = "127.0.0.1",
         tls: ssl.SSLContext | None = None,
+        port: int = 0,
     ) -> None:
         self.requests: list[bytes] = []
         self.connections = 0
         self.left = 0
         self.sent_bytes = 0
         self.received_bytes = 0
-        self.port = 0
+        self.port = port  # 0 until one is taken
         self._script: Script = script if callable(script) else lambda _request: script
         self._clock, self._host, self._tls = clock, host, tls
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._accept, self._host, 0, ssl=self._tls, limit=2**20)
+        self._server = await asyncio.start_server(self._accept, self._host, self.port, ssl=self._tls, limit=2**20)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 

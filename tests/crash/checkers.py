@@ -18,6 +18,9 @@ Checker = Callable[[Evidence], Iterator[str]]
 
 DAY_US: Final = 86_400_000_000
 HOLD_US: Final = 10_000_000  # the least a host is left alone after a death in the middle of a request
+FLOOR_US: Final = 1_000_000
+FETCH_US_MAX: Final = 140_000_000
+LATENCY_GAP_US_MAX: Final = 30_000_000
 SLACK_US: Final = 2_000
 ROBOTS: Final = ("/robots.txt", "/rules")
 UNSETTLED: Final = frozenset({500, 503})  # answers that are tried again: their records need no outcome after a death
@@ -53,7 +56,7 @@ def lost_urls(evidence: Evidence) -> Iterator[str]:
 def lost_bodies(evidence: Evidence) -> Iterator[str]:
     """Every fetched body was parsed, or waits for a person because its record reads badly."""
     yield from (f"lost URL: the body of {url} at {at} was never parsed" for url, at in evidence.unparsed)
-    never = {url for url, times in evidence.world.bad_reads.items() if times > 1_000}
+    never = {url for url, times in evidence.world.bad_reads.items() if times > 1_000} | {*evidence.world.deadly_bodies}
     for url, state in evidence.jobs:
         if state != "review" or url not in never:
             yield f"lost URL: the parse job of {url} is {state}"
@@ -140,9 +143,8 @@ def stale_overwrites(evidence: Evidence) -> Iterator[str]:
 def orphans(evidence: Evidence) -> Iterator[str]:
     """Every record belongs to an outcome, lies in a sealed segment, and is in the index."""
     known = {(fact.url, fact.fetched_us) for fact in evidence.facts}
-    late = evidence.counters["late_completions"]
     unknown = [record for record in evidence.records if not _needs_none(evidence, record, known)]
-    for record in unknown[late:]:
+    for record in unknown[evidence.excused :]:
         yield f"orphan record: {record.url} at {record.segment}+{record.offset}"
     for name, data in evidence.segments.items():
         end = max((offset + length for offset, length, _ in members(data)), default=0)
@@ -173,7 +175,7 @@ def too_many(evidence: Evidence) -> Iterator[str]:
     planned = visits_planned(evidence.world)
     for url, count in Counter(visit.url for visit in evidence.visits).items():
         lost = sum(url in _in_flight(evidence, place) for place in range(len(evidence.deaths)))
-        plan = planned.get(url, 1)
+        plan = planned.get(url, 1) + evidence.excused
         if count > plan + lost:
             yield f"too many requests: {url} was sent {count} times, {plan} planned, {lost} lost to deaths"
 
@@ -204,9 +206,8 @@ def impolite(evidence: Evidence) -> Iterator[str]:
     for visit in sorted(evidence.visits, key=lambda visit: visit.start_us):
         by_host[visit.host].append(visit)
     for host, visits in by_host.items():
-        gap_us = int(evidence.world.by_name[host].gap_seconds * 1e6)
         for before, after in pairwise(visits):
-            yield from _too_soon(evidence, before, after, gap_us)
+            yield from _too_soon(evidence, before, after, _gap_us(evidence, before))
         yield from _against_waits(evidence, host, visits)
 
 
@@ -215,23 +216,36 @@ def _too_soon(evidence: Evidence, before: Visit, after: Visit, gap_us: int) -> I
     if after.open_before:
         yield f"impolite fetch: {what}, on a second connection"
     if before.end_us is not None:
-        if after.start_us < before.end_us + _known_gap_us(evidence, before, gap_us) - SLACK_US:
+        if after.start_us < before.end_us + gap_us - SLACK_US:
             yield f"impolite fetch: {what}, {(after.start_us - before.end_us) / 1e6:.2f} s after it ended"
         return
     died_us = min((death.at_us for death in evidence.deaths if death.at_us >= before.start_us), default=None)
     if died_us is None or died_us > after.start_us:
         yield f"impolite fetch: {what}, which nobody had ended"
-    elif after.start_us < died_us + max(HOLD_US, 2 * _known_gap_us(evidence, before, gap_us)) - SLACK_US:
+    elif after.start_us < died_us + max(HOLD_US, 2 * gap_us) - SLACK_US:
         yield f"impolite fetch: {what}, and {(after.start_us - died_us) / 1e6:.2f} s after a death left that open"
 
 
-def _known_gap_us(evidence: Evidence, before: Visit, gap_us: int) -> int:
-    """The gap that could be known: crawl-delay binds from the first robots.txt on that outlived the next death."""
+def _gap_us(evidence: Evidence, before: Visit) -> int:
+    """The gap after a request: floor, five times the time it took, and the crawl-delay.
+
+    Crawl-delay binds from the first robots.txt on that outlived the next death, and so does the time an answer took.
+    """
+    took_us = before.end_us - before.start_us if before.end_us is not None and _outlived(evidence, before) else 0
+    took_us = 0 if evidence.slept and took_us > FETCH_US_MAX else took_us  # it was the client that took so long
+    gap_us = max(FLOOR_US, min(LATENCY_GAP_US_MAX, 5 * took_us))
     base = evidence.world.by_name[before.host].base
     ends = [v.end_us for v in evidence.visits if v.url == base + "/robots.txt" and v.end_us and v.status == 200]
     read_us = next((end_us for end_us in sorted(ends) if not _forgotten(evidence, base, end_us)), None)
     known = read_us is not None and read_us <= (before.end_us or before.start_us)
-    return gap_us if known else 1_000_000
+    delay_us = int(evidence.world.by_name[before.host].crawl_delay_seconds * 1e6)
+    return max(gap_us, delay_us) if known else gap_us
+
+
+def _outlived(evidence: Evidence, visit: Visit) -> bool:
+    """Whether the outcome of a visit was durable at the death that came next, if one came."""
+    died = [death for death in evidence.deaths if death.at_us >= visit.start_us]
+    return not died or died[0].outcomes.get(visit.url, 0) >= died[0].visits.get(visit.url, 0)
 
 
 def _forgotten(evidence: Evidence, authority: str, read_us: int) -> bool:

@@ -81,6 +81,12 @@ class Evidence:
     archive: dict[str, bytes]  # file name -> bytes, one replica
     visits: list[Visit]
     deaths: list[Death]
+    slept: bool = False  # the machine was suspended in the middle of a life
+
+    @property
+    def excused(self) -> int:
+        """Completions that came too late because the machine slept: each may cost one request and leave one record."""
+        return self.counters["late_completions"] if self.slept else 0
 
     @cached_property
     def rows(self) -> list[Row]:

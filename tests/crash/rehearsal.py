@@ -218,6 +218,11 @@ class Rehearsal:
             self.world = world
             self._seeded = False
 
+    def sleep_through(self, seconds: float) -> None:
+        """The machine is suspended in the middle of a life: time passes, and nobody notices."""
+        assert self._loop is not None
+        self._loop._jump.now += seconds
+
     # -- deaths ------------------------------------------------------------------------------------------------------
     @contextlib.contextmanager
     def forked(self, mode: Mode = "kill") -> Iterator["Rehearsal"]:

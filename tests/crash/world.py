@@ -12,7 +12,10 @@ from limpet.testing.web import FakeAnswer, FakeWeb
 
 HTML = (b"Content-Type", b"text/html; charset=utf-8")
 RETRY_AFTER_SECONDS = 14  # longer than the hold after a death, so that forgetting it shows
+FAST_SECONDS = 0.05
+SLOW_SECONDS = 29.0
 ALWAYS = 1_000_000
+WIDE_PAGES = 25
 SETTINGS = Settings(
     politeness=Politeness(floor_seconds=1.0, latency_multiple=5.0),
     retries=Retries(base_seconds=2.0, factor=2.0),
@@ -40,7 +43,7 @@ class Host(msgspec.Struct, kw_only=True):
     parked: tuple[str, ...] = ()  # links beyond the host's cap
     rejected: tuple[str, ...] = ()  # links that a rule turns away
     crawl_delay_seconds: float = 0.0
-    latency_seconds: float = 0.05
+    slow: tuple[str, ...] = ()  # pages whose answer takes nearly as long as it may
     robots_busy: bool = False  # the first answer to robots.txt is 503 with Retry-After
     robots_at: str = ""  # robots.txt redirects there
     disallowed_before: tuple[str, ...] | None = None  # what it said on an earlier day, if it changed
@@ -49,11 +52,6 @@ class Host(msgspec.Struct, kw_only=True):
     def base(self) -> str:
         """What every URL of the host begins with."""
         return f"http://{self.name}"
-
-    @property
-    def gap_seconds(self) -> float:
-        """The least time between the end of a response and the next request."""
-        return max(1.0, self.crawl_delay_seconds, min(30.0, 5 * self.latency_seconds))
 
     @property
     def is_shut(self) -> bool:
@@ -81,6 +79,8 @@ class World(msgspec.Struct, kw_only=True):
     seeds: tuple[str, ...]
     settings: Settings = SETTINGS
     bad_reads: dict[str, int] = {}  # URL -> how often its record comes back damaged
+    deadly_bodies: tuple[str, ...] = ()  # URLs whose bodies kill the parser
+    deadly_urls: tuple[str, ...] = ()  # URLs that kill whoever asks for them
 
     @property
     def by_name(self) -> dict[str, Host]:
@@ -187,6 +187,39 @@ def changing_web(day: int) -> World:
     )
 
 
+def wide_web() -> World:
+    """One host with so many pages that there is always one to send."""
+    names = tuple(f"/{number}" for number in range(WIDE_PAGES))
+    pages = {"/": names, **dict.fromkeys(names, ("/", f"/{WIDE_PAGES - 1}"))}
+    return World(name="wide", seeds=("http://lambda.test/",), hosts=[Host(name="lambda.test", pages=pages)])
+
+
+def deadly_web() -> World:
+    """One body kills the parser, one URL kills the crawl node; the others must not suffer for it."""
+    base = "http://mu.test"
+    pages = {"/": ("/body", "/url", "/good"), "/body": (), "/url": (), "/good": ("/better",), "/better": ()}
+    return World(
+        name="deadly",
+        seeds=(f"{base}/",),
+        hosts=[Host(name="mu.test", pages=pages)],
+        deadly_bodies=(f"{base}/body",),
+        deadly_urls=(f"{base}/url",),
+    )
+
+
+def sluggish_web() -> World:
+    """Answers that take half a minute, all of a sudden, and with them the gap: a lease does not last for many."""
+    names = tuple(f"/{number}" for number in range(6))
+    pages = {"/": names, **dict.fromkeys(names, ())}
+    work = msgspec.structs.replace(SETTINGS.work, lease_seconds=200.0)
+    return World(
+        name="sluggish",
+        seeds=("http://nu.test/",),
+        settings=msgspec.structs.replace(SETTINGS, work=work),
+        hosts=[Host(name="nu.test", pages=pages, slow=names)],
+    )
+
+
 def shut_web() -> World:
     """A host whose robots.txt can never be had: it refuses connections."""
     return World(
@@ -222,7 +255,7 @@ def _handler(world: World, host: Host, visits: Visits) -> Callable[[FetchRequest
     def handle(request: FetchRequest, _now_us: int) -> FakeAnswer:
         path = request.url.removeprefix(host.base)
         answer = _answer(world, host, path, first=visits(request.url) <= 1)
-        return msgspec.structs.replace(answer, latency_seconds=host.latency_seconds)
+        return msgspec.structs.replace(answer, latency_seconds=SLOW_SECONDS if path in host.slow else FAST_SECONDS)
 
     return handle
 
@@ -272,7 +305,7 @@ def expected_rows(world: World) -> dict[str, State]:
             rows[host.base + link] = ("denied", "")
         if host.is_shut:
             rows |= {host.base + path: ("failed", "robots_unreachable") for path in host.pages}
-    return rows
+    return rows | dict.fromkeys(world.deadly_urls, ("review", "suspected_poison"))
 
 
 def visits_planned(world: World) -> dict[str, int]:

@@ -1,11 +1,14 @@
 """A disk whose reads of some records come back damaged, though the records are whole."""
 
 import contextlib
+import re
 import zlib
 from pathlib import Path
 
 from limpet.runtime import Disk
 from limpet.testing.fault_disks import DiskWrapper
+
+_TARGET = re.compile(rb"WARC-Target-URI: ([^\r]+)\r\n")
 
 
 class BadReads(DiskWrapper):
@@ -18,23 +21,20 @@ class BadReads(DiskWrapper):
     def read(self, path: Path, offset: int, size_bytes: int) -> bytes:
         """See `Disk.read`."""
         data = super().read(path, offset, size_bytes)
-        url = self._spoiled(data)
-        if url is None:
+        url = url_of_record(data) if any(self._left.values()) else None
+        if url is None or self._left.get(url, 0) <= 0:
             return data
         self._left[url] -= 1
         middle = len(data) // 2
         return data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :]
 
-    def _spoiled(self, data: bytes) -> str | None:
-        if not any(self._left.values()):
-            return None
-        record, inflater = b"", zlib.decompressobj(wbits=31)
-        with contextlib.suppress(zlib.error):
-            record = inflater.decompress(data)
-        if b"WARC-Type: response" not in record or inflater.unused_data:
-            return None
-        return next((url for url, left in self._left.items() if left > 0 and _is_of(record, url)), None)
 
-
-def _is_of(record: bytes, url: str) -> bool:
-    return f"WARC-Target-URI: {url}\r\n".encode() in record
+def url_of_record(data: bytes) -> str | None:
+    """The URL of a response record, if `data` is exactly one."""
+    record, inflater = b"", zlib.decompressobj(wbits=31)
+    with contextlib.suppress(zlib.error):
+        record = inflater.decompress(data)
+    target = _TARGET.search(record)
+    if b"WARC-Type: response" not in record or inflater.unused_data or target is None:
+        return None
+    return target[1].decode()

@@ -1,0 +1,92 @@
+"""Walks that need more than one plain life before them."""
+
+import itertools
+from typing import Final
+
+import msgspec
+
+from crash.checkers import anomalies
+from crash.parts import REHEARSED
+from crash.rehearsal import Mode, Rehearsal
+from crash.walk import Judge, Made, Only, Point, Walk, Walker, resumed, walked
+from crash.world import World, changing_web, refusing_web
+from limpet.embedded.parts import Parts
+
+DAY_SECONDS: Final = 86_400.0
+RECOVERY_STEPS_MIN: Final = 4  # ending the leases of two shards, with a point on both sides
+
+
+def changing_walk(parts: Parts = REHEARSED) -> Walk:
+    """Die at crash points on a second day, when robots.txt does not forbid any more what it forbade on the first."""
+    walker = Walker("kill", made=Made(parts=parts), only=lambda point: point.occurrence <= 2)
+    with Rehearsal.of(changing_web(1)) as rehearsal:
+        rehearsal.live(parts=parts)
+        rehearsal.later(DAY_SECONDS + 3_600, changing_web(2))
+        walker.points(rehearsal)
+        walker.walk.found += anomalies(rehearsal.evidence())
+    return walker.walk
+
+
+def hop_walk(parts: Parts = REHEARSED) -> Walk:
+    """Die in the middle of exchanges of a host whose rules lie on another one, to which the user then adds a URL."""
+    made = Made(parts=parts)
+
+    def judge(point: Point, twin: Rehearsal) -> list[str]:
+        twin.later(0.0, msgspec.structs.replace(twin.world, seeds=("http://eta.test/",)))
+        return resumed(made)(point, twin)
+
+    hosts = [host for host in refusing_web().hosts if host.name != "delta.test"]
+    world = World(name="hop", seeds=("http://epsilon.test/",), hosts=hosts)
+    return walked("exchanges", world, Walker("kill", judge, made=made))
+
+
+class Nested:
+    """The judge of first deaths: dies again in the recovery that follows, at every step or at some, then looks.
+
+    With `all_steps` False each recovery dies at one step in turn, and at every step that none has died at before: all
+    first deaths are covered, and all steps of recovery.
+    """
+
+    def __init__(self, mode: Mode, made: Made, *, all_steps: bool) -> None:
+        self.second = Walk()
+        self._mode: Mode = mode
+        self._made = made
+        self._all_steps = all_steps
+        self._turns = itertools.count()
+
+    def __call__(self, _point: Point, twin: Rehearsal) -> list[str]:
+        """See `Judge`."""
+        walker = Walker(self._mode, made=self._made, only=self._chosen(twin))
+        walker.points(twin)
+        self.second.add(walker.walk)
+        return walker.walk.found
+
+    def _chosen(self, twin: Rehearsal) -> Only:
+        turn = next(self._turns) % RECOVERY_STEPS_MIN
+        places = itertools.count()
+
+        def only(point: Point) -> bool:
+            if twin.phase != "recover":
+                return False
+            return next(places) == turn or self._all_steps or point not in self.second.points
+
+        return only
+
+
+def nested_walk(
+    world: World, mode: Mode, *, all_steps: bool, only: Only, parts: Parts = REHEARSED, stop_at_first: bool = False
+) -> tuple[Walk, Walk]:
+    """Die at crash points, and again in the recovery that follows. The walks of first and of second deaths."""
+    made = Made(parts=parts)
+    nested = Nested(mode, made, all_steps=all_steps)
+    judge: Judge = nested
+    walker = Walker(mode, judge, made=made, only=only, stop_at_first=stop_at_first)
+    with Rehearsal.of(world) as rehearsal:
+        walker.points(rehearsal)
+    return walker.walk, nested.second
+
+
+def every(count: int) -> Only:
+    """Each `count`-th point of a walk."""
+    places = itertools.count()
+    return lambda _point: next(places) % count == 0

@@ -1,0 +1,34 @@
+"""An outage of ours stops fetching, and never makes the web our retry buffer."""
+
+import pytest
+
+from crash.ledger import LEDGER
+from crash.outages import bus_down, count_publishes, hanging
+from crash.world import small_web, wide_web
+
+EVERY = 4
+
+
+def test_the_bus_goes_down_at_any_publish() -> None:
+    """Nothing is sent once health is doubtful; when the bus is back the crawl ends, each body fetched once."""
+    places = range(1, count_publishes(small_web()) + 1)
+    stories = [bus_down(nth, small_web()) for nth in places]
+    LEDGER.add("outages", len(stories), {"publish"})
+    assert [found[0] for found in stories if found] == []
+    assert len(stories) > 10
+
+
+def test_the_bus_goes_down_with_much_to_send() -> None:
+    """The same with a URL always at hand: for 5 s at most requests go on, then none until the bus is back."""
+    places = range(1, count_publishes(wide_web()) + 1, EVERY)
+    stories = [bus_down(nth, wide_web()) for nth in places]
+    LEDGER.add("outages", len(stories), {"publish"})
+    assert [found[0] for found in stories if found] == []
+
+
+@pytest.mark.parametrize("begin", [0.5, 3.1, 8.3])
+def test_the_archive_or_the_store_hangs(begin: float) -> None:
+    """A disk that does not answer is an outage like any other: what was fetched waits in memory."""
+    assert hanging("appends", begin) == []
+    assert hanging("commits", begin) == []
+    LEDGER.add("outages", 2, {"append", "commit"})

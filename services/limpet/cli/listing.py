@@ -118,9 +118,11 @@ def show(arguments: argparse.Namespace) -> int:
 
 
 def _parsed(view: ShardView, outcome: Outcome) -> ParseOutput | None:
+    """By the latest version of the parser that has seen it."""
     from limpet.parser.page import PARSER_VERSION  # noqa: PLC0415 - slow to import, and only `show` asks
 
-    return view.output(outcome.fp, outcome.fetched_us, PARSER_VERSION)
+    versions = range(PARSER_VERSION, 0, -1)
+    return next((found for v in versions if (found := view.output(outcome.fp, outcome.fetched_us, v))), None)
 
 
 def _url_of(views: ShardViews, fp: bytes) -> str:

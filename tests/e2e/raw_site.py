@@ -51,7 +51,7 @@ def moved(location: bytes) -> bytes:
 
 @dataclass
 class Site:
-    """One server: request target -> answer. `default` is for other targets, robots.txt among them (404)."""
+    """One server: request target -> answer. `default` is for other targets; robots.txt is 404 unless it is said."""
 
     answers: Mapping[str, Answer] = field(default_factory=dict)
     seeds: Sequence[str] = ("/",)
@@ -108,7 +108,7 @@ class RawSites:
             target = _target(head)
             visit = self._visits[name][target]
             self._visits[name][target] += 1
-            found = site.answers.get(target, site.default)
+            found = site.answers.get(target, NOT_FOUND if target == ROBOTS else site.default)
             steps = found(visit) if callable(found) else found
             authority = self.authority(name).encode()
             steps = (steps,) if isinstance(steps, bytes) else steps
@@ -186,13 +186,14 @@ class RawCrawl:
         *words: str | Path,
         config: str = "",
         owned: Sequence[str] = ("127.0.0.0/8",),
+        seeds: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
     ) -> None:
         self.folder, self.sites, self._path = path / "crawl", sites, path
         self._env = {**os.environ, **(env or {})}
         self._owned = [word for network in owned for word in ("--owned", network)]
         (path / "config.toml").write_text(config)
-        (path / "seeds.txt").write_text("\n".join(sites.seeds))
+        (path / "seeds.txt").write_text("\n".join([*sites.seeds, *seeds]))
         self.result, self.peak_bytes = self.run("-i", path / "seeds.txt", *words)
 
     def run(self, *words: str | Path) -> tuple[Result, int]:

@@ -34,9 +34,9 @@ class Policy:
 
     `owned` takes away the default floor and the latency multiple, and nothing else; a floor given holds all the
     same. `kills_ns` are the instants (monotonic clock) at which the crawler was killed; for each, a Retry-After
-    whose headers left less than `residual_seconds` before may be overlooked by one request a host, and a host
-    whose answer was cut off is left alone for `takeover_seconds`. `tolerance_seconds` forgives timer jitter in
-    gaps, waits and overlaps of idle connections.
+    whose headers left less than `residual_seconds` before may be forgotten: one request is excused, and if the host
+    answers that one well, its wait counts as over. A host whose answer was cut off by a kill is left alone for
+    `takeover_seconds`. `tolerance_seconds` forgives timer jitter in gaps, waits and overlaps of idle connections.
     """
 
     agent: str = "limpet"
@@ -164,16 +164,20 @@ def _crowding(host: str, visits: Sequence[Visit], spans: Sequence[Span], policy:
 
 
 def _waits(visits: Sequence[Visit], policy: Policy) -> Iterator[Violation]:
-    """No request before the end of a Retry-After, save the one that a kill may have made the crawler forget."""
+    """No request before the end of a Retry-After, unless a kill may have made the crawler forget it.
+
+    Then one request is excused; those after it only if it was not refused again, for then the crawler has been told.
+    """
     for place, refused in enumerate(visits):
         if refused.retry_after_seconds is None or refused.head_ns is None or refused.status not in _WAIT_STATUSES:
             continue
         until_ns = refused.head_ns + int((refused.retry_after_seconds - policy.tolerance_seconds) * 1e9)
         early = _before(until_ns, islice(visits, place + 1, None))
-        excused = next((visit for visit in early if _forgotten(refused, visit, policy)), None)
-        for visit in early:
+        excused = next((at for at, visit in enumerate(early) if _forgotten(refused, visit, policy)), len(early))
+        told_again = any(visit.status in _WAIT_STATUSES for visit in early[excused : excused + 1])
+        for at, visit in enumerate(early):
             left = (until_ns - visit.received_ns) / 1e9
-            kind: ViolationKind = "residual" if visit is excused else "retry_after"
+            kind: ViolationKind = "residual" if at == excused or (at > excused and not told_again) else "retry_after"
             yield Violation(kind, visit.host, f"{visit.url} {left:.3f} s before the end of a Retry-After")
 
 

@@ -267,16 +267,27 @@ def test_requests_before_the_end_of_a_wait(status: int) -> None:
 
 
 def test_a_wait_that_was_lost_in_a_kill_excuses_one_request() -> None:
-    """Headers sent less than the residual time before a kill may be forgotten once a host, and no more."""
+    """Headers sent less than the residual time before a kill may be forgotten, until the host says it again."""
     story = Story()
     story.fetch(2.0, "/a", status=503, retry_after=5.0)
-    story.fetch(4.0, "/b")
+    story.fetch(4.0, "/b", status=503)
     story.fetch(5.0, "/c")
     killed = Policy(owned=True, kills_ns=(_ns(2.5),))
     verdict = examine(story.events, killed, lambda _: RULES)
     assert [found.kind for found in verdict.residuals] == ["residual"]
     assert [found.kind for found in verdict.violations] == ["retry_after"]
     assert "/c" in verdict.violations[0].detail
+
+
+def test_a_forgotten_wait_is_over_when_the_host_answers_well() -> None:
+    """The crawler knows nothing but that answer; what it sends next is counted, and is no violation."""
+    story = Story()
+    story.fetch(2.0, "/a", status=503, retry_after=5.0)
+    story.fetch(4.0, "/b")
+    story.fetch(5.0, "/c")
+    verdict = examine(story.events, Policy(owned=True, kills_ns=(_ns(2.5),)), lambda _: RULES)
+    assert [found.detail.split()[0] for found in verdict.residuals] == [f"http://{HOST}:80/b", f"http://{HOST}:80/c"]
+    assert verdict.violations == []
 
 
 @pytest.mark.parametrize("kill_at", [1.5, 3.5, 4.5])

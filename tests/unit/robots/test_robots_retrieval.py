@@ -272,6 +272,18 @@ def test_other_rules_decide_on_missing_names_and_our_own_faults(answer: RobotsAn
     assert gives_up(state, now_us + 60 * DAY) is None
 
 
+def test_a_server_that_the_gate_refuses_is_given_up_until_the_next_attempt() -> None:
+    """Its URLs end as its pages would; a copy from before the refusal still serves, and a redirect is the site's."""
+    state, now_us = _after(NetworkFailure("gate"))
+    assert gives_up(state, now_us) == gives_up(state, state.retry_at_us - 1) == "refused_by_gate"
+    assert gives_up(state, state.retry_at_us) is None
+    opened, now_us = _after(HttpAnswer(200, body=OPEN), NetworkFailure("gate"))
+    assert gives_up(opened, now_us) is None
+    led = next_step(1, NetworkFailure("gate"))
+    assert isinstance(led, Settled)
+    assert gives_up(advance(RobotsState(), led, T0, 0.5), T0) is None
+
+
 def test_time_in_which_nobody_looked_does_not_count() -> None:
     """A crawl that stood still for a year has not seen a site fail for a year."""
     state, _ = _after(NetworkFailure("refused"), NetworkFailure("refused"))

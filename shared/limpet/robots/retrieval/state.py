@@ -23,6 +23,8 @@ LATE_US_MAX: Final = DAY_US
 """How late a retry may come and still count the whole time since the last one as time unreachable."""
 
 GAVE_UP: Final = "robots_unreachable"
+REFUSED_BY_GATE: Final = "refused_by_gate"
+"""What a page would end with, whose server the connect gate refuses: so nobody waits for its robots.txt."""
 
 
 class RetryPolicy(msgspec.Struct, frozen=True):
@@ -110,10 +112,13 @@ def gives_up(state: RobotsState, now_us: int, policy: RetryPolicy = DEFAULT_POLI
     """The reason to end the authority's URLs with: 30 days unreachable, or 7 days without any HTTP answer.
 
     None as long as there is hope, and whenever the last failure was ours or a missing name (the DNS rule decides
-    there). Giving up fails URLs; it never allows them, though section 2.3.1.4 would permit that.
+    there). A server that the connect gate refused is given up at once, until the next attempt is due: names move, and
+    operators name more hosts as owned. Giving up fails URLs; it never allows them, though section 2.3.1.4 would permit
+    that.
     """
     if state.failing is None:
-        return None
+        refused = state.reason == "gate" and now_us < state.retry_at_us and usable_copy(state, now_us) is None
+        return REFUSED_BY_GATE if refused else None
     since_us = _observed_us(state, now_us)
     if state.failing == "connection" and state.connection_us + since_us >= policy.connection_give_up_us:
         return GAVE_UP

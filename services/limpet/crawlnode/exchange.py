@@ -16,8 +16,7 @@ from limpet.config import Facts, Settings
 from limpet.crawlnode.archive import Archivist
 from limpet.crawlnode.health import Outage
 from limpet.crawlnode.steps import FetchSteps
-from limpet.fetch import Capture, Fetcher, FetchLimits, FetchRequest, Head
-from limpet.fetch.denylist import is_public
+from limpet.fetch import Capture, Fetcher, FetchLimits, FetchRequest, Head, Locating
 from limpet.model.errors import CannotGoOn, LimpetError
 from limpet.model.events import DocumentFetched
 from limpet.model.identity import registrable_domain
@@ -25,7 +24,7 @@ from limpet.model.lifecycle import State
 from limpet.model.outcome import Outcome
 from limpet.model.verdict import Verdict, classify, is_redirect, is_wait
 from limpet.obs import log_event
-from limpet.politeness import Governor, HostState, Permit, retry_after_us
+from limpet.politeness import HOST_UNREACHABLE, Answer, Governor, HostState, Permit, retry_after_us
 from limpet.robots import License
 from limpet.runtime import Random
 from limpet.segments import Location
@@ -42,6 +41,9 @@ CODING_CUT = "content coding cut short"
 WAIT_DEFAULT_SECONDS = 30.0
 WAIT_DEFAULT_SECONDS_MAX = 3600.0
 RETRY_OURS_SECONDS = 0.5
+REFUSED_STATUS = frozenset({401, 403, 429})
+UNSENT = frozenset({"gate", "dns"})  # failures before a request could go out
+DAY_US = 86_400_000_000
 
 
 class Sent(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,14 +89,29 @@ class Exchange:
         """Step 3. The permit is ended when the exchange is over, whatever became of it."""
         state = permit.state
         request = FetchRequest(url=claim.url, headers=self.headers, limits=self._limits, owned=state.owned)
-        capture = await self.exchange(request, permit, store)
+        self._governor.awaits(state)
+        capture = await self._exchange(request, permit, store)
         fetched_us = max(capture.started_us, claim.latest_us + 1)  # unique per URL, even within one microsecond
         capture = msgspec.structs.replace(capture, started_us=fetched_us)
         return Sent(claim=claim, licence=licence, capture=capture, gap_us=int(permit.gap_seconds * 1e6))
 
+    async def locate(self, state: HostState) -> None:
+        """Know where the host is before a permit is asked for: its addresses have ceilings of their own."""
+        if isinstance(self._fetcher, Locating) and self._governor.needs_locating(state):
+            self._governor.located(state, await self._fetcher.locate(state.row.host))
+
     async def exchange(self, request: FetchRequest, permit: Permit, store: UrlStore) -> Capture:
-        """One request under `permit`, pages and robots.txt alike; waits are persisted at the headers."""
+        """A request that will have no outcome (robots.txt), under `permit`; it counts as one of the day."""
+        capture = await self._exchange(request, permit, store)
+        if capture.failure is None or capture.failure.kind not in UNSENT:
+            await self._steps.count_request(store, capture.started_us // DAY_US)
+        return capture
+
+    async def _exchange(self, request: FetchRequest, permit: Permit, store: UrlStore) -> Capture:
+        """One request, to the addresses that `permit` was given for; waits are persisted at the headers."""
         began_us = self._clock.wall_us()
+        if not request.owned and permit.state.addresses:
+            request = msgspec.structs.replace(request, addresses=permit.state.addresses)
 
         async def on_head(head: Head) -> None:
             await self._mind_wait(head, permit.state, store)
@@ -104,19 +121,26 @@ class Exchange:
         except BaseException:
             self._governor.end(permit, self._clock.wall_us() - began_us)
             raise
-        if permit.state.owned and is_public(capture.remote_ip):
-            self._governor.disown(permit.state)
-        self._governor.end(permit, capture.duration_us)
+        self._governor.met(permit.state, capture.remote_ip)
+        counts = capture.failure is None or capture.failure.kind not in UNSENT
+        self._governor.end(permit, capture.duration_us, counts=counts)
         return capture
 
     async def finish(self, sent: Sent, store: UrlStore, producer: Producer) -> Verdict:
         """Steps 4 to 6. A failure of ours is tried again from memory: the web is not our retry buffer."""
+        try:
+            return await self._finish(sent, store, producer)
+        finally:
+            self._governor.overlooked(self._governor.host(sent.claim.host))
+
+    async def _finish(self, sent: Sent, store: UrlStore, producer: Producer) -> Verdict:
         capture, claim = sent.capture, sent.claim
         host = self._governor.host(claim.host)
         verdict = self._judge(sent, host)
         if verdict.site_failure and await self._was_ours():
             await self._steps.hand_back(store, [claim], self._clock.wall_us() + 30_000_000, self._clock.wall_us())
             return verdict
+        verdict = await self._break(sent, verdict, host, store)
         outcome = self._outcome(sent, verdict, None)
         if capture.head is not None:
             members, outcome = self._archivist.members(capture, _meta(sent), outcome)
@@ -130,6 +154,22 @@ class Exchange:
         if _LOG.isEnabledFor(logging.DEBUG):
             said = outcome.status or outcome.failure
             log_event(_LOG, logging.DEBUG, "exchange", url=claim.url, answer=said, state=verdict.state.value)
+        return verdict
+
+    async def _break(self, sent: Sent, verdict: Verdict, host: HostState, store: UrlStore) -> Verdict:
+        """Feed the host's breaker. A probe that failed is no attempt of its URL; after a week all URLs are given up."""
+        answer = _answer(sent.capture, verdict)
+        probed = self._governor.probes(host)
+        if self._governor.answered(host, answer):
+            now_us = self._clock.wall_us()
+            for queue in store.queues():
+                if queue.host == sent.claim.host:
+                    await self._steps.wait_out(store, queue.authority, HOST_UNREACHABLE, now_us)
+            return Verdict(state=State.FAILED, reason=HOST_UNREACHABLE, failures=verdict.failures, notice="failed")
+        if probed and answer is Answer.TRANSIENT and verdict.state in {State.DUE, State.FAILED}:
+            return Verdict(
+                state=State.DUE, reason=verdict.reason, due_us=host.row.wait_us, failures=sent.claim.failures
+            )
         return verdict
 
     async def _complete(
@@ -238,6 +278,18 @@ class Exchange:
             hops=claim.hops,
             seed=claim.seed,
         )
+
+
+def _answer(capture: Capture, verdict: Verdict) -> Answer:
+    """What an exchange says of its host."""
+    status = capture.head.status if capture.head is not None else 0
+    if status in REFUSED_STATUS:
+        return Answer.REFUSED
+    if verdict.good:
+        return Answer.GOOD
+    if capture.failure is not None:
+        return Answer.TRANSIENT if capture.failure.kind != "gate" else Answer.NEITHER
+    return Answer.TRANSIENT if status >= 400 else Answer.NEITHER
 
 
 def _meta(sent: Sent) -> CaptureMeta:

@@ -106,7 +106,7 @@ class RobotsDesk:
         row = store.authority(authority) or AuthorityRow(authority=authority, host=host.row.host)
         state = msgspec.msgpack.decode(row.robots, type=RobotsState) if row.robots else RobotsState()
         self._keep(_Known(row, state))
-        self._obey_delay(state, host)
+        self._obey_delay(authority, state, host)
 
     def license(self, authority: str, url: str) -> License | Wait | Fetch:
         """May this URL be sent now? Only an unexpired copy says yes."""
@@ -167,7 +167,7 @@ class RobotsDesk:
             await self._steps.rearm_denied(store, authority, now_us)
         await self._steps.put_robots(store, row)
         self._keep(_Known(row, state))
-        self._obey_delay(state, host)
+        self._obey_delay(authority, state, host)
         if settled.access_denied:
             log_event(_LOG, logging.INFO, "robots.txt is forbidden, which allows", reason=settled.reason)
 
@@ -199,8 +199,10 @@ class RobotsDesk:
         parts = split(url)
         state = self._governor.host(parts.host, store.host)
         self.load(parts.authority, state, store)
-        while (permit := self._governor.permit(state)) is None:
-            await self._clock.sleep(max(0.01, min(60.0, self._governor.ready_in(state))))
+        await self._exchange.locate(state)
+        while (permit := self._governor.permit(state, ahead=True)) is None:
+            await self._clock.sleep(max(0.01, min(60.0, self._governor.ready_in(state, ahead=True))))
+            await self._exchange.locate(state)
         await self._steps.persist_wait(store, self._governor.unfinished(state, self._longest_seconds))
         return permit
 
@@ -240,8 +242,9 @@ class RobotsDesk:
             retry_after_us=retry_after_us(head.get(b"retry-after"), self._clock.wall_us()),
         )
 
-    def _obey_delay(self, state: RobotsState, host: HostState) -> None:
+    def _obey_delay(self, authority: str, state: RobotsState, host: HostState) -> None:
         rules = self._judge.rules(state, self._clock.wall_us())
+        self._governor.prove(host, authority, named=rules is not None and rules.names(self._agent))
         delay = rules.crawl_delay(self._agent) if rules is not None else None
         if delay:
             self._governor.set_crawl_delay(host, delay)

@@ -47,6 +47,10 @@ class Scheduler:
         """Every host with work."""
         return iter(list(self._hosts.values()))
 
+    def get(self, host: str) -> HostQueues | None:
+        """A host with work, None for any other."""
+        return self._hosts.get(host)
+
     def offer(self, host: str, shard: int, authority: str, due_us: int) -> HostQueues:
         """There is, or will be, something due at `authority`."""
         entry = self._hosts.get(host)

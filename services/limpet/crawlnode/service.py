@@ -84,6 +84,7 @@ class CrawlNode:
         self._stopping = False
         self._dry_until = 0.0  # no page permits before this monotonic second
         self._longest_us = longest_fetch_us(settings)
+        self._hold_seconds_max = settings.work.lease_seconds / 3  # claims of a host that waits longer go back
         self._lease_us = int(settings.work.lease_seconds * 1e6)
 
     def offer(self, host: str, authority: str, due_us: int) -> None:
@@ -104,6 +105,7 @@ class CrawlNode:
         keeper = asyncio.get_running_loop().create_task(self._keep_leases())
         try:
             while not stop.is_set() and self._fault is None:
+                self._call_hosts()
                 self._start_visits()
                 await self._nap(stop)
             self._stopping = True
@@ -112,6 +114,20 @@ class CrawlNode:
             keeper.cancel()
         if self._fault is not None:
             raise self._fault
+
+    def _call_hosts(self) -> None:
+        """Hosts that stand in line for something they share with others, and whose turn has come."""
+        if self._is_full() or self._held():
+            return
+        for host in self._governor.call():
+            entry = self._scheduler.get(host)
+            if entry is None or entry.visiting:
+                self._governor.leave_line(self._governor.host(host))
+            else:
+                self._scheduler.schedule(entry, self._clock.monotonic())
+
+    def _is_full(self) -> bool:
+        return len(self._visits) >= self._settings.fetching.connections_max
 
     def _start_visits(self) -> None:
         finishing_max = self._settings.fetching.connections_max * FINISHING_MAX_FACTOR
@@ -126,8 +142,11 @@ class CrawlNode:
         """Until the next host comes up, a slot frees or something is offered; at most `IDLE_SECONDS`."""
         next_at = self._scheduler.next_at()
         now = self._clock.monotonic()
-        full = len(self._visits) >= self._settings.fetching.connections_max
+        full = self._is_full()
         seconds = IDLE_SECONDS if next_at is None or full else min(IDLE_SECONDS, max(0.0, next_at - now))
+        call_in = self._governor.next_call_in()
+        if call_in is not None and not full and not self._held():
+            seconds = min(seconds, max(0.0, call_in))
         self._wake.clear()
         if stop.is_set():
             return
@@ -159,9 +178,15 @@ class CrawlNode:
                     break
                 if not entry.claims:
                     break  # one batch a turn: other hosts are waiting
+            if entry.claims and self._waits_long(state):
+                await self._return_claims(entry, self._stores[entry.shard], 0)
         finally:
             entry.visiting = False
             self._reschedule(entry)
+
+    def _waits_long(self, state: HostState) -> bool:
+        """Whether leases could run out before the host may send: its breaker is open, or others are before it."""
+        return self._governor.ready_in(state) > self._hold_seconds_max or self._governor.crowded(state)
 
     def _held(self) -> bool:
         return (
@@ -178,6 +203,7 @@ class CrawlNode:
         state = self._governor.host(entry.host, store.host)
         for authority in list(entry.due_us):
             self._robots.load(authority, state, store)
+        await self._exchange.locate(state)
         return state
 
     async def _fill(self, entry: HostQueues, state: HostState) -> bool:
@@ -211,6 +237,8 @@ class CrawlNode:
 
     def _batch(self, state: HostState) -> int:
         """URLs to claim at once: what can be sent within a third of the lease."""
+        if self._governor.probes(state) or self._governor.crowded(state):
+            return 1
         work = self._settings.work
         gap_seconds = max(self._governor.gap_seconds(state), 0.1)
         return max(1, min(work.claim_urls_max, int(work.lease_seconds / (3 * gap_seconds))))
@@ -332,13 +360,24 @@ class CrawlNode:
             return
         now = self._clock.monotonic()
         first = entry.next_authority()
+        state = self._governor.host(entry.host, self._stores[entry.shard].host)
         if not entry.claims and first is None:
+            self._governor.leave_line(state)
             self._scheduler.drop_if_idle(entry)
             return
-        state = self._governor.host(entry.host, self._stores[entry.shard].host)
         due_in = 0.0 if entry.claims or first is None else (first[1] - self._clock.wall_us()) / 1e6
         hold = HOLD_SECONDS if self._held() else 0.0
-        self._scheduler.schedule(entry, now + max(self._governor.ready_in(state), due_in, hold, 0.0))
+        later = max(due_in, hold)
+        if later > 0:
+            self._governor.leave_line(state)
+            later = max(later, self._governor.ready_in(state))
+        else:
+            later = max(0.0, self._governor.line_up(state))
+        self._scheduler.schedule(entry, now + later)
+
+    def shift(self, moved_us: int) -> None:
+        """The wall clock was moved, and taken as right: waits keep their length."""
+        self._governor.shift(moved_us)
 
     async def _drain(self) -> None:
         while self._visits or self._finishing:

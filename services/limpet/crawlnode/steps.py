@@ -100,6 +100,12 @@ class FetchSteps:
         self._crashpoint("fetch.wait_out.after")
         return count
 
+    async def count_request(self, store: UrlStore, day: int) -> None:
+        """A request that has no outcome of its own belongs to the day all the same."""
+        self._crashpoint("fetch.count.before")
+        await store.count_requests(day, 1)
+        self._crashpoint("fetch.count.after")
+
     async def put_robots(self, store: UrlStore, row: AuthorityRow) -> None:
         """The robots verdict of an authority."""
         self._crashpoint("fetch.robots.before")

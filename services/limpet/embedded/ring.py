@@ -24,7 +24,8 @@ from limpet.embedded.notifier import Notifier, post_json
 from limpet.embedded.ports import Ports
 from limpet.embedded.quota import Quota
 from limpet.embedded.shards import Marks, Shard, Shards
-from limpet.fetch import Capture, Fetcher, Gate, Owned
+from limpet.fetch import Capture, Fetcher, Owned
+from limpet.fetch.denylist import packed
 from limpet.model.errors import CannotGoOn
 from limpet.model.identity import bucket_of, shard_of
 from limpet.model.urls import split
@@ -32,7 +33,7 @@ from limpet.obs import log_event
 from limpet.parser.decode import CODING_ERROR, CODING_INCOMPLETE, DecodeLimits, coding_is_cut, decode_body
 from limpet.parser.page import PARSER_VERSION
 from limpet.parser.service import Parser
-from limpet.politeness import Governor
+from limpet.politeness import Governor, LocalShares, Shares
 from limpet.reconciler.passes import Reconciler
 from limpet.reconciler.recovery import RecoveryReport
 from limpet.runtime import InlineRunner, Runner, new_incarnation
@@ -46,6 +47,7 @@ __all__ = ["Ports", "Quota", "Ring", "SeedReport", "admit_seeds", "recover"]
 
 UPKEEP_SECONDS = 5.0
 CLOCK_SETTLE_SECONDS = 10.0
+DAY_US = 86_400_000_000
 ROBOTS_LIMITS = DecodeLimits(decoded_bytes_max=1_000_000)
 _LOG = logging.getLogger("limpet.ring")
 
@@ -62,13 +64,21 @@ class Ring:
     """One owner of some shards, from `open` to `close`."""
 
     def __init__(
-        self, *, folder: Folder, settings: Settings, share: frozenset[int], quota: Quota, ports: Ports
+        self,
+        *,
+        folder: Folder,
+        settings: Settings,
+        share: frozenset[int],
+        quota: Quota,
+        ports: Ports,
+        shares: Shares | None = None,
     ) -> None:
         self.incarnation = new_incarnation(ports.random)
         self._folder = folder
         self._settings = settings
         self._share = share
         self._quota = quota
+        self._shares = shares  # the ceilings that span workers; None = there is no other worker
         self._ports = ports
         self._clock = DurableClock(ports.clock)
         self._commits = ports.make_runner("commits")
@@ -101,7 +111,7 @@ class Ring:
         services = [node.run(stop), reconciler.run(stop), notifier.run(stop)]
         services += [self._parser(shard).run(stop) for shard in self._shards.owned.values()]
         services += [self._admission(shard, node).run(stop) for shard in self._shards.owned.values()]
-        watchers = [health.run(), self._upkeep(), self._settle(node, writer), self._watch(health)]
+        watchers = [health.run(), self._upkeep(node), self._settle(node, writer), self._watch(health)]
         try:
             await _together(services, watchers)
         finally:
@@ -130,7 +140,7 @@ class Ring:
     def _node(self, archivist: Archivist, writer: SegmentWriter, fetcher: Fetcher, health: Health) -> CrawlNode:
         facts, clock, settings, ports = self._folder.facts, self._clock, self._settings, self._ports
         parts, random = ports.parts, ports.random
-        governor = governor_of(settings, ports, clock)
+        governor = governor_of(settings, ports, clock, self._shares_of_run())
         outage = Outage(clock)
         steps = parts.steps(writer, self._ports.mortality, self.incarnation)
         exchange = parts.exchange(
@@ -171,6 +181,14 @@ class Ring:
             settings=settings,
             shard_of=self._shard_of_host,
         )
+
+    def _shares_of_run(self) -> Shares:
+        """The ledger that the workers of this run share, or one of our own, which knows what was sent today."""
+        if self._shares is not None:
+            return self._shares
+        shares, day = LocalShares(self._clock.boot_us()), self._clock.wall_us() // DAY_US
+        shares.restore(day, sum(store.requests(day) for store in self._stores().values()))
+        return shares
 
     def _parser(self, shard: Shard) -> Parser:
         consumer = self._shards.fetched_consumer(shard.number)
@@ -221,7 +239,7 @@ class Ring:
         return shard_of_host(host, self._folder.facts)
 
     # -- watchers ----------------------------------------------------------------------------------------------------
-    async def _upkeep(self) -> None:
+    async def _upkeep(self, node: CrawlNode) -> None:
         """Logs are trimmed, and a wall clock that was moved for good is taken as right, with every wait kept."""
         while True:
             await self._clock.sleep(UPKEEP_SECONDS)
@@ -233,6 +251,7 @@ class Ring:
             if not self._clock.agrees() and abs(self._clock.moved_us() - before) < 1_000_000:
                 moved_us = self._clock.accept()
                 log_event(_LOG, logging.WARNING, "the wall clock was moved", seconds=round(moved_us / 1e6))
+                node.shift(moved_us)
                 await self._shards.shift(moved_us)
 
     async def _settle(self, node: CrawlNode, writer: SegmentWriter) -> None:
@@ -358,10 +377,22 @@ def desk_of(facts: Facts, settings: Settings, shard: Shard) -> Desk:
     return make_desk(facts, settings, tuple(shard.store.seeds()), host_urls)
 
 
-def governor_of(settings: Settings, ports: Ports, clock: DurableClock) -> Governor:
-    """Politeness under these settings."""
-    gate = Gate(Owned.parse(settings.owned))
-    return ports.parts.governor(clock, settings.politeness, gate.owned.covers_host)
+def governor_of(settings: Settings, ports: Ports, clock: DurableClock, shares: Shares | None = None) -> Governor:
+    """Politeness under these settings; `shares` is the ledger of what spans workers."""
+    owned = Owned.parse(settings.owned)
+
+    def owns_address(text: str) -> bool:
+        address = packed(text)
+        return address is not None and owned.covers_address(address)
+
+    return ports.parts.governor(
+        clock,
+        settings.politeness,
+        owned.covers_host,
+        shares=shares,
+        owns_address=owns_address,
+        fraction=ports.random.fraction,
+    )
 
 
 def segments_of_folder(

@@ -3,6 +3,8 @@
 Read from TOML; unknown keys and wrong types are refused by name. Units are in the names.
 """
 
+import ipaddress
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +16,27 @@ Seconds = Annotated[float, msgspec.Meta(ge=0)]
 Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
+class SharedRange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Networks of a content delivery network, whose addresses stand for far more than one server each."""
+
+    networks: tuple[str, ...]
+    connections_max: Count = 16
+    starts_per_second_max: Seconds = 40.0
+
+    def __post_init__(self) -> None:
+        """Refuse what is no network; msgspec names the key."""
+        self.parsed()
+
+    def parsed(self) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
+        """The networks. ValueError names the one that is none."""
+        return _networks(self.networks)
+
+
+@lru_cache(maxsize=256)
+def _networks(texts: tuple[str, ...]) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
+    return tuple(ipaddress.ip_network(text) for text in texts)
+
+
 class Politeness(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The governor. Nothing here can go below what a site asks for."""
 
@@ -22,6 +45,13 @@ class Politeness(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     latency_multiple: Seconds = 5.0
     latency_gap_seconds_max: Seconds = 30.0
     global_rate_max: Seconds = 0.0  # starts per second of one worker, 0 = no cap
+    budget_per_day: Annotated[int, msgspec.Meta(ge=0)] = 0  # requests of a UTC day, target and ceiling; 0 = none
+    domain_connections_max: Count = 2
+    platform_connections_max: Count = 8
+    platform_starts_per_second_max: Seconds = 4.0  # 0 = no cap, here and below
+    address_connections_max: Count = 2
+    address_starts_per_second_max: Seconds = 5.0
+    shared_ranges: dict[str, SharedRange] = {}
 
 
 class Fetching(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

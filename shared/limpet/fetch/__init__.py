@@ -9,7 +9,17 @@ without it does not load httpx.
 from limpet.fetch.connect import default_ssl_context
 from limpet.fetch.engine import WireFetcher
 from limpet.fetch.gate import Gate, Owned
-from limpet.fetch.port import Capture, Fetcher, FetchLimits, FetchRequest, Head, NetFailure, NetFailureKind, OnHead
+from limpet.fetch.port import (
+    Capture,
+    Fetcher,
+    FetchLimits,
+    FetchRequest,
+    Head,
+    Locating,
+    NetFailure,
+    NetFailureKind,
+    OnHead,
+)
 from limpet.fetch.redirects import redirect_target
 from limpet.fetch.resolver import Answer, Lookup, Resolver, SystemResolver
 
@@ -21,6 +31,7 @@ __all__ = [
     "Fetcher",
     "Gate",
     "Head",
+    "Locating",
     "Lookup",
     "NetFailure",
     "NetFailureKind",

@@ -56,18 +56,25 @@ class Connector:
             return NetFailure(kind="gate", detail=reason)
         try:
             async with asyncio.timeout_at(call.deadline) as bound:
-                answer = await self._resolver.resolve(target.host)
-                if isinstance(answer, NetFailure):
-                    return answer
-                for ip in answer.addresses:
+                addresses = await self._addresses(call)
+                if isinstance(addresses, NetFailure):
+                    return addresses
+                for ip in addresses:
                     reason = self._gate.check_address(ip, target.host, target.port, owned=owned)
                     if reason is not None:
                         return NetFailure(kind="gate", detail=reason)
                 until = min(call.deadline, call.loop.time() + call.request.limits.connect_seconds_max)
                 bound.reschedule(until)
-                return await self._connect_first(call, connect_order(answer.addresses), until)
+                return await self._connect_first(call, connect_order(addresses), until)
         except TimeoutError:
             return NetFailure(kind="timeout", detail=f"no connection to {target.host} in time")
+
+    async def _addresses(self, call: Call) -> tuple[str, ...] | NetFailure:
+        """Those that the request was granted, or all that the resolver knows."""
+        if call.request.addresses:
+            return call.request.addresses
+        answer = await self._resolver.resolve(call.target.host)
+        return answer if isinstance(answer, NetFailure) else answer.addresses
 
     async def _connect_first(self, call: Call, addresses: list[str], until: float) -> Opened | NetFailure:
         """Try `addresses` in turn; each has an equal share of the time that is left."""

@@ -47,6 +47,11 @@ class WireFetcher:
             return result
         return Capture(url=request.url, failure=result, started_us=started_us, duration_us=self._since_us(began))
 
+    async def locate(self, host: str) -> tuple[str, ...]:
+        """See `Locating.locate`."""
+        answer = await self._resolver.resolve(host)
+        return () if isinstance(answer, NetFailure) else answer.addresses
+
     async def close(self) -> None:
         """See `Fetcher.close`."""
         await self._resolver.close()

@@ -1,7 +1,7 @@
 """The fetch port."""
 
 from collections.abc import Awaitable, Callable
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import msgspec
 
@@ -27,6 +27,7 @@ class FetchRequest(msgspec.Struct, frozen=True, kw_only=True):
     headers: tuple[tuple[bytes, bytes], ...] = ()
     limits: FetchLimits = FetchLimits()
     owned: bool = False  # the connect gate may open private addresses for this host
+    addresses: tuple[str, ...] = ()  # connect to none but these (an answer of `Locating`); () = look up
 
 
 class NetFailure(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,4 +90,13 @@ class Fetcher(Protocol):
 
     async def close(self) -> None:
         """Release resolvers and connections."""
+        ...
+
+
+@runtime_checkable
+class Locating(Protocol):
+    """A fetcher that tells where it would connect to, so that the right to do so can be asked for first."""
+
+    async def locate(self, host: str) -> tuple[str, ...]:
+        """Addresses of `host` in the order of preference, () when there are none or nobody knows."""
         ...

@@ -1,6 +1,22 @@
 """When a host may be asked. A library inside the crawl node; its durable state lives in host rows."""
 
-from limpet.politeness.governor import Governor, HostState, Permit, unfinished_wait_seconds
+from limpet.politeness.breaker import BREAKER, HOST_UNREACHABLE, Answer
+from limpet.politeness.fileshares import FileShares
+from limpet.politeness.governor import Governor, unfinished_wait_seconds
 from limpet.politeness.retry_after import retry_after_us
+from limpet.politeness.shares import LocalShares, Shares
+from limpet.politeness.state import HostState, Permit
 
-__all__ = ["Governor", "HostState", "Permit", "retry_after_us", "unfinished_wait_seconds"]
+__all__ = [
+    "BREAKER",
+    "HOST_UNREACHABLE",
+    "Answer",
+    "FileShares",
+    "Governor",
+    "HostState",
+    "LocalShares",
+    "Permit",
+    "Shares",
+    "retry_after_us",
+    "unfinished_wait_seconds",
+]

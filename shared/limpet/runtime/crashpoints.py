@@ -14,6 +14,7 @@ STEPS: Final = (
     "fetch.deny",
     "fetch.rearm",
     "fetch.wait_out",
+    "fetch.count",
     "fetch.notify",
     "parse.mark",
     "parse.publish",

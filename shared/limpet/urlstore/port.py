@@ -105,6 +105,14 @@ class UrlStore(Protocol):
         """Store it (its `urls` is ignored)."""
         ...
 
+    async def count_requests(self, day: int, requests: int) -> None:
+        """Add requests without an outcome (robots.txt) to a UTC day (days since 1970); outcomes count themselves."""
+        ...
+
+    def requests(self, day: int) -> int:
+        """Requests that were sent on a UTC day, as far as they are durable."""
+        ...
+
     def hosts(self) -> list[HostRow]:
         """All hosts of the shard."""
         ...

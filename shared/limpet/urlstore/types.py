@@ -107,6 +107,11 @@ class HostRow(msgspec.Struct, frozen=True, kw_only=True):
     response_us: int = 0  # duration of the last response
     failing: int = 0  # consecutive transient failures of the site
     urls: int = 0  # rows admitted, for the host cap; kept by the store, ignored on write
+    addresses: str = ""  # where the host was last found: up to three addresses, separated by spaces
+    transient: int = 0  # consecutive transient failures, for the breaker
+    refused: int = 0  # consecutive 401, 403 and 429
+    trips: int = 0  # how often the breaker opened since the last good answer
+    broken_us: int = 0  # when it opened first since then; 0 = it did not
 
 
 class AuthorityRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from functools import cache
 from importlib import resources
 from typing import Final, NamedTuple
 
-SHARD_VERSION: Final = 1
+SHARD_VERSION: Final = 2
 SEEN_VERSION: Final = 1
 _MARK: Final = "-- name:"
 

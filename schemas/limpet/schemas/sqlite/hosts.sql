@@ -16,18 +16,31 @@ INSERT INTO authority (name, host) VALUES (?, ?);
 
 -- name: host_get
 -- What politeness remembers of a host.
-SELECT name, wait_us, wait_reason, response_us, failing, urls FROM host WHERE name = ?;
+SELECT name, wait_us, wait_reason, response_us, failing, urls, addresses, transient, refused, trips, broken_us
+FROM host WHERE name = ?;
 
 -- name: hosts
 -- What politeness remembers of every host.
-SELECT name, wait_us, wait_reason, response_us, failing, urls FROM host ORDER BY id;
+SELECT name, wait_us, wait_reason, response_us, failing, urls, addresses, transient, refused, trips, broken_us
+FROM host ORDER BY id;
 
 -- name: host_put
 -- Store what politeness must remember; the count of URLs is not its business.
-INSERT INTO host (name, wait_us, wait_reason, response_us, failing) VALUES (?, ?, ?, ?, ?)
+INSERT INTO host (
+  name, wait_us, wait_reason, response_us, failing, addresses, transient, refused, trips, broken_us
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (name) DO UPDATE SET
   wait_us = excluded.wait_us, wait_reason = excluded.wait_reason, response_us = excluded.response_us,
-  failing = excluded.failing;
+  failing = excluded.failing, addresses = excluded.addresses, transient = excluded.transient,
+  refused = excluded.refused, trips = excluded.trips, broken_us = excluded.broken_us;
+
+-- name: day_add
+-- Requests of a UTC day.
+INSERT INTO day (day, requests) VALUES (?, ?) ON CONFLICT (day) DO UPDATE SET requests = requests + excluded.requests;
+
+-- name: day_get
+-- Requests of one UTC day.
+SELECT requests FROM day WHERE day = ?;
 
 -- name: authority_get
 -- What robots remembers of an authority.

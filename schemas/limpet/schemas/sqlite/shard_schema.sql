@@ -7,7 +7,18 @@ CREATE TABLE host (
   wait_reason TEXT NOT NULL DEFAULT '',
   response_us INTEGER NOT NULL DEFAULT 0,
   failing INTEGER NOT NULL DEFAULT 0,
-  urls INTEGER NOT NULL DEFAULT 0
+  urls INTEGER NOT NULL DEFAULT 0,
+  addresses TEXT NOT NULL DEFAULT '',
+  transient INTEGER NOT NULL DEFAULT 0,
+  refused INTEGER NOT NULL DEFAULT 0,
+  trips INTEGER NOT NULL DEFAULT 0,
+  broken_us INTEGER NOT NULL DEFAULT 0
+);
+
+-- Requests sent to hosts of this shard in each UTC day (days since 1970), robots.txt and redirects included.
+CREATE TABLE day (
+  day INTEGER PRIMARY KEY,
+  requests INTEGER NOT NULL
 );
 
 -- The unit of robots.txt, and one queue of the due index.

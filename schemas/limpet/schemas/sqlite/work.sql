@@ -105,6 +105,10 @@ UPDATE lease SET lease_us = max(1, lease_us + ?);
 -- Move waits of hosts with a moved wall clock.
 UPDATE host SET wait_us = max(1, wait_us + ?) WHERE wait_us > 0;
 
+-- name: shift_broken
+-- Move the beginnings of hosts' troubles with a moved wall clock.
+UPDATE host SET broken_us = max(1, broken_us + ?) WHERE broken_us > 0;
+
 -- name: shift_authority
 -- Move waits of authorities with a moved wall clock.
 UPDATE authority SET wait_us = max(1, wait_us + ?) WHERE wait_us > 0;

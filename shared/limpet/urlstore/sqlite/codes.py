@@ -112,10 +112,26 @@ def clash_row(data: bytes, admitted_us: int) -> UrlRow:
 
 def host_row(row: Row) -> HostRow:
     """A row of query `host_get`."""
-    host, wait_us, wait_reason, response_us, failing, urls = row
+    host, wait_us, wait_reason, response_us, failing, urls, addresses, transient, refused, trips, broken_us = row
     return HostRow(
-        host=host, wait_us=wait_us, wait_reason=wait_reason, response_us=response_us, failing=failing, urls=urls
+        host=host,
+        wait_us=wait_us,
+        wait_reason=wait_reason,
+        response_us=response_us,
+        failing=failing,
+        urls=urls,
+        addresses=addresses,
+        transient=transient,
+        refused=refused,
+        trips=trips,
+        broken_us=broken_us,
     )
+
+
+def host_values(row: HostRow) -> Row:
+    """The parameters of query `host_put`."""
+    waits = (row.wait_us, row.wait_reason, row.response_us, row.failing)
+    return (row.host, *waits, row.addresses, row.transient, row.refused, row.trips, row.broken_us)
 
 
 def authority_row(row: Row) -> AuthorityRow:

@@ -32,6 +32,11 @@ def hosts(reader: Reader) -> list[HostRow]:
     return [codes.host_row(row) for row in reader.all("hosts")]
 
 
+def requests(reader: Reader, day: int) -> int:
+    """Requests of one UTC day."""
+    return reader.value("day_get", (day,)) or 0
+
+
 def authority(reader: Reader, authority: str) -> AuthorityRow | None:
     """One authority."""
     row = reader.one("authority_get", (authority,))

@@ -139,6 +139,14 @@ class SqliteUrlStore:
         """See `UrlStore.put_host`."""
         await self._file.write(lambda tx: work.put_host(tx, row))
 
+    async def count_requests(self, day: int, requests: int) -> None:
+        """See `UrlStore.count_requests`."""
+        await self._file.write(lambda tx: work.count_requests(tx, day, requests))
+
+    def requests(self, day: int) -> int:
+        """See `UrlStore.requests`."""
+        return self._file.read(lambda reader: reading.requests(reader, day))
+
     def hosts(self) -> list[HostRow]:
         """See `UrlStore.hosts`."""
         return self._file.read(reading.hosts)

@@ -16,6 +16,7 @@ _SHIFTS: Final = (
     "shift_due",
     "shift_lease",
     "shift_host",
+    "shift_broken",
     "shift_authority",
     "shift_job_due",
     "shift_job_lease",

@@ -14,6 +14,8 @@ from limpet.urlstore.types import Claim, Completion, HostRow, Lane
 
 TOKEN_BYTES = 16
 SUCCESS = frozenset({State.FETCHED, State.GONE})
+UNSENT = frozenset({"gate", "dns"})  # failures before a request could go out
+DAY_US = 86_400_000_000
 
 
 class ClaimRequest(NamedTuple):
@@ -145,6 +147,8 @@ def put_outcome(tx: Tx, url_id: int, outcome: Outcome, state: State, now_us: int
     if tx.run("outcome_insert", (url_id, outcome.fetched_us, now_us, codes.CODES[state], data)) <= 0:
         tx.run("outcome_replace", (data, url_id, outcome.fetched_us))
         return False
+    if outcome.failure not in UNSENT:
+        count_requests(tx, outcome.fetched_us // DAY_US, 1)
     tx.count(counters.OUTCOMES)
     tx.count(counters.BYTES, outcome.wire_bytes)
     if outcome.location is not None:
@@ -154,7 +158,12 @@ def put_outcome(tx: Tx, url_id: int, outcome: Outcome, state: State, now_us: int
 
 def put_host(tx: Tx, row: HostRow) -> None:
     """Store what politeness must remember of a host."""
-    tx.run("host_put", (row.host, row.wait_us, row.wait_reason, row.response_us, row.failing))
+    tx.run("host_put", codes.host_values(row))
+
+
+def count_requests(tx: Tx, day: int, requests: int) -> None:
+    """Add to the requests of a UTC day."""
+    tx.run("day_add", (day, requests))
 
 
 def rearm_denied(tx: Tx, index: DueIndex, authority_id: int, now_us: int) -> int:

@@ -234,7 +234,7 @@ class Exchange:
 
     async def _mind_wait(self, head: Head, state: HostState, store: UrlStore) -> None:
         now_us = self._clock.wall_us()
-        asked_us = retry_after_us(head.get(b"retry-after"), now_us) if head.status >= 300 else None
+        asked_us = _retry_after_us(head, now_us) if head.status >= 300 else None
         if is_wait(head.status) and not asked_us:
             seconds = min(WAIT_DEFAULT_SECONDS_MAX, WAIT_DEFAULT_SECONDS * 2 ** min(state.row.failing, 10))
             asked_us = int(seconds * 1e6)
@@ -302,6 +302,10 @@ def _meta(sent: Sent) -> CaptureMeta:
         robots_rule=sent.licence.rule or "",
         gap_us=sent.gap_us,
     )
+
+
+def _retry_after_us(head: Head, now_us: int) -> int | None:
+    return retry_after_us(head.get(b"retry-after"), now_us, head.get(b"date"))
 
 
 def limits_of(settings: Settings) -> FetchLimits:

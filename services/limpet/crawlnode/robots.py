@@ -33,6 +33,7 @@ from limpet.robots import (
     Settled,
     Wait,
     advance,
+    crawl_delay_of,
     gives_up,
     next_step,
 )
@@ -239,13 +240,13 @@ class RobotsDesk:
             head.status,
             location=head.get(b"location"),
             body=body or b"",
-            retry_after_us=retry_after_us(head.get(b"retry-after"), self._clock.wall_us()),
+            retry_after_us=retry_after_us(head.get(b"retry-after"), self._clock.wall_us(), head.get(b"date")),
         )
 
     def _obey_delay(self, authority: str, state: RobotsState, host: HostState) -> None:
         rules = self._judge.rules(state, self._clock.wall_us())
         self._governor.prove(host, authority, named=rules is not None and rules.names(self._agent))
-        delay = rules.crawl_delay(self._agent) if rules is not None else None
+        delay = crawl_delay_of(state, self._agent)
         if delay:
             self._governor.set_crawl_delay(host, delay)
 

@@ -19,7 +19,7 @@ from limpet.model.lifecycle import State
 from limpet.model.outcome import Outcome
 from limpet.model.verdict import Verdict, classify, is_redirect
 from limpet.politeness import Governor
-from limpet.robots import RobotsJudge, RobotsState
+from limpet.robots import RobotsState, crawl_delay_of
 from limpet.runtime import Mortality
 from limpet.segments import Location, SegmentInfo, SegmentStore, Settled
 from limpet.urlstore import AuthorityRow, UrlRow, UrlStore
@@ -89,7 +89,6 @@ class Recovery:
         self._crashpoint = mortality.crashpoint
         self._settings = settings
         self._facts = facts
-        self._robots = RobotsJudge()
 
     async def run(self, incarnations: frozenset[str] | None = None) -> RecoveryReport:
         """Recover; with `incarnations`, only the segments of those dead writers are looked at."""
@@ -118,9 +117,7 @@ class Recovery:
         """The gap counts as the site wants it, and the site may want more than we do."""
         if not authority.robots:
             return None
-        state = msgspec.msgpack.decode(authority.robots, type=RobotsState)
-        rules = self._robots.rules(state, self._clock.wall_us())
-        return None if rules is None else rules.crawl_delay(self._facts.agent)
+        return crawl_delay_of(msgspec.msgpack.decode(authority.robots, type=RobotsState), self._facts.agent)
 
     async def _segment(self, info: SegmentInfo, report: RecoveryReport) -> None:
         """Cut, adopt, seal one segment of a dead writer."""

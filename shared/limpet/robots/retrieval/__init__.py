@@ -20,6 +20,7 @@ from limpet.robots.retrieval.answers import (
     copy_of,
     next_step,
 )
+from limpet.robots.retrieval.delay import crawl_delay_of
 from limpet.robots.retrieval.judge import Fetch, License, RobotsJudge, Wait
 from limpet.robots.retrieval.state import RetryPolicy, RobotsState, advance, gives_up, usable_copy
 
@@ -40,6 +41,7 @@ __all__ = [
     "Wait",
     "advance",
     "copy_of",
+    "crawl_delay_of",
     "gives_up",
     "next_step",
     "usable_copy",

@@ -1,0 +1,257 @@
+"""Other people's tools judge one small crawl that holds every kind of answer: warcio, jwarc, pywb.
+
+No single tool suffices, and none is right throughout: what they complain of without cause is counted and allowed by
+name. jwarc comes from Maven and pywb from a virtual environment of its own, both made under build/validators at the
+first run, since pywb's dependencies are not ours.
+"""
+
+import gzip
+import http.client
+import json
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from e2e.bug_reports.shared_inputs import CONFIG, LINKED, PATIENCE, TRIES_MAX, B, chunked, cut_at, whole
+from e2e.raw_site import Answer, RawCrawl, RawSites, Site, Stored, answer, moved, ok
+
+pytestmark = pytest.mark.slow
+
+BUILD = Path(__file__).parents[2] / "build" / "validators"
+JWARC = "org.netpreserve:jwarc:0.36.0"
+PYWB = ("pywb==2.10.0", "setuptools<81")  # it imports pkg_resources
+SECONDS_MAX = 300
+TEXT = b"Content-Type: text/plain"
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
+
+PLAIN: dict[str, Answer] = {
+    "": ok(b'<a href="/page?q=1&amp;b=%C3%BC">x</a>'),
+    "length": whole(B),
+    "close": answer(b"200 OK", B, TEXT),
+    "empty": whole(b""),
+    "gzip": whole(gzip.compress(LINKED, mtime=0), b"HTTP/1.1 200 OK", b"Content-Encoding: gzip"),
+    "deflate": whole(zlib.compress(LINKED), b"HTTP/1.1 200 OK", b"Content-Encoding: deflate"),
+    "not-gzip": whole(B, b"HTTP/1.1 200 OK", b"Content-Encoding: gzip"),
+    "image": whole(PNG, b"HTTP/1.1 200 OK", b"Content-Type: image/png"),
+    "latin-type": whole(b"caf\xe9", b"HTTP/1.1 200 OK", b"Content-Type: text/plain; charset=iso-8859-1"),
+    "no-type": whole(b"just text"),
+    "big": whole(bytes(range(256)) * 4_000, b"HTTP/1.1 200 OK", b"Content-Type: application/octet-stream"),
+    "redirect": moved(b"/length"),
+    "404": whole(b"gone", b"HTTP/1.1 404 Not Found", TEXT),
+    "410": whole(b"", b"HTTP/1.1 410 Gone"),
+    "403": whole(b"no", b"HTTP/1.1 403 Forbidden", TEXT),
+    "204": answer(b"204 No Content"),
+    "304": answer(b"304 Not Modified", b"", b'ETag: "x"'),
+    "long-header": whole(B, b"HTTP/1.1 200 OK", b"X-A: " + b"a" * 9_000),
+    "many-headers": whole(B, b"HTTP/1.1 200 OK", *[b"X-%d: %d" % (n, n) for n in range(90)]),
+    "interim": answer(b"103 Early Hints", b"", b"Link: </a.css>") + whole(B),
+    "inner-warc": answer(b"200 OK", b"WARC/1.1\r\nWARC-Type: warcinfo\r\nContent-Length: 0\r\n\r\n\r\n\r\n", TEXT),
+}
+CHUNKED: dict[str, Answer] = {
+    "chunked": chunked(b"5\r\n<p>he\r\n7\r\nllo</p>\r\n0\r\n\r\n"),
+    "chunked-gzip": answer(
+        b"200 OK",
+        b"%x\r\n" % len(gzip.compress(B, mtime=0)) + gzip.compress(B, mtime=0) + b"\r\n0\r\n\r\n",
+        b"Content-Encoding: gzip",
+        b"Transfer-Encoding: chunked",
+    ),
+    "chunked-trailer": chunked(b"c\r\n" + B + b"\r\n0\r\nX-T: 1\r\n\r\n"),
+}
+ODD: dict[str, Answer] = {
+    "no-reason": whole(B, b"HTTP/1.1 200"),
+    "lower-case": whole(B, b"http/1.1 200 OK"),
+    "no-version": whole(B, b"HTTP 200 Document follows"),
+    "raw-reason": whole(B, b"HTTP/1.1 200 Tr\xc3\xa8s bien"),
+    "control": whole(B, b"HTTP/1.1 200 OK", b"Set-Cookie: a=b\x01c"),
+    "nul": whole(B, b"HTTP/1.1 200 OK", b"X-A: a\x00b"),
+    "gbk": whole(B, b"HTTP/1.1 200 OK", b"Content-Disposition: attachment; filename=\xcf\xc2\xd4\xd8.txt"),
+    "fold": whole(B, b"HTTP/1.1 200 OK", b"X-A: one\r\n two"),
+    "line-feeds": b"HTTP/1.1 200 OK\nContent-Length: 12\n\n" + B,
+}
+CUT: dict[str, Answer] = {
+    "short": cut_at(100, B),
+    "cut-chunked": chunked(b"c\r\n" + B + b"\r\n"),
+    "cut-inside": chunked(b"40\r\n" + B),
+}
+ALL = {**PLAIN, **CHUNKED, **ODD, **CUT}
+
+
+@pytest.fixture(scope="module")
+def crawl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RawCrawl]:
+    """The crawl; the sites are gone when the tools judge."""
+    answers = {f"/{name}": found for name, found in ALL.items()}
+    with RawSites({"all": Site(answers, list(answers), default=ok(B))}) as sites:
+        yield RawCrawl(
+            tmp_path_factory.mktemp("validated"), sites, *PATIENCE, "--contact", "me@example.org", config=CONFIG
+        )
+
+
+def run(*words: str | Path) -> tuple[int, str]:
+    """Exit code and what was printed."""
+    done = subprocess.run(
+        [*map(str, words)], capture_output=True, check=False, timeout=SECONDS_MAX, cwd=BUILD.parent.parent
+    )
+    return done.returncode, (done.stdout + done.stderr).decode(errors="replace")
+
+
+@pytest.fixture(scope="module")
+def names(crawl: RawCrawl) -> dict[int, str]:
+    """Offset of each response record -> the name of its answer."""
+    (segment,) = crawl.segments
+    lines = segment.with_name(segment.name + ".cdxj").read_text().splitlines()
+    entries = [json.loads(line.split(" ", 2)[2]) for line in lines]
+    return {int(entry["offset"]): urlsplit(entry["url"]).path.removeprefix("/") for entry in entries}
+
+
+@pytest.fixture(scope="module")
+def jwarc(crawl: RawCrawl) -> Callable[..., list[str]]:
+    """Lines of `jwarc validate` about the crawl's segment, its name cut off."""
+    jar = BUILD / f"{JWARC.split(':')[1]}-{JWARC.split(':')[2]}.jar"
+    if shutil.which("java") is None or shutil.which("mvn") is None:
+        pytest.skip("jwarc takes java and mvn, which are not installed here")
+    if not jar.is_file():
+        code, said = run("mvn", "-q", "dependency:copy", f"-Dartifact={JWARC}", f"-DoutputDirectory={BUILD}")
+        assert code == 0, said
+    (segment,) = crawl.segments
+
+    def validate(*words: str) -> list[str]:
+        _, said = run("java", "-jar", jar, "validate", *words, segment)
+        return [line.rpartition(f"{segment.name}: ")[2] for line in said.splitlines()]
+
+    return validate
+
+
+def faults(lines: Sequence[str], names: dict[int, str]) -> Counter[tuple[str, str]]:
+    """What jwarc complains of: (answer, kind of complaint) -> how often."""
+    found: Counter[tuple[str, str]] = Counter()
+    error = ""
+    for line in lines:
+        if line.startswith("ERROR: "):
+            error = next((kind for kind in JWARC_KINDS if kind in line), line)
+        elif match := re.match(r" *offset (\d+) .* failed", line):
+            found[names.get(int(match[1]), match[1]), error] += 1
+    return found
+
+
+JWARC_KINDS = (
+    "invalid HTTP message at byte position 0",
+    "invalid HTTP header Content-Length",
+    "EOF reached before end of chunked encoding",
+)
+JWARC_ALLOWED = {
+    ("lower-case", JWARC_KINDS[0]): 1,  # what the server sent, and RFC 9112 wants capitals
+    ("short", JWARC_KINDS[1]): TRIES_MAX,
+    ("cut-chunked", JWARC_KINDS[2]): TRIES_MAX,
+    ("cut-inside", JWARC_KINDS[2]): TRIES_MAX,
+}
+
+
+def test_jwarc_finds_what_the_servers_did_wrong_and_nothing_else(
+    jwarc: Callable[..., list[str]], names: dict[int, str]
+) -> None:
+    """Every well-formed capture passes; a status line and lengths that are not, were so on the wire."""
+    assert faults(jwarc(), names) == JWARC_ALLOWED
+
+
+def test_jwarc_knows_all_our_fields_but_one(jwarc: Callable[..., list[str]]) -> None:
+    """With extensions forbidden only WARC-Protocol is new to it: in each response and request record."""
+    plain = Counter(line for line in jwarc() if line.startswith("ERROR: "))
+    strict = Counter(line for line in jwarc("--forbid-extensions") if line.startswith("ERROR: "))
+    assert set(strict - plain) == {"ERROR: Unknown field: WARC-Protocol"}
+
+
+def test_warcio_complains_of_chunked_payload_digests_only(crawl: RawCrawl, names: dict[int, str]) -> None:
+    """G21: it takes payload digests over the chunk framing; every other digest holds by its count."""
+    _, said = run(sys.executable, "-m", "warcio.cli", "check", *crawl.segments)
+    failed = Counter(names[int(offset)] for offset in re.findall(r"offset (\d+) WARC-Record-ID \S+ response", said))
+    cut = {name: TRIES_MAX for name in CUT if name != "short"}
+    assert failed == {**dict.fromkeys(CHUNKED, 1), **cut}
+    complaints = [line for line in said.splitlines()[1:] if not re.match(r"  offset \d+ WARC-Record-ID", line)]
+    assert len(complaints) == failed.total()
+    assert all(line.startswith("    payload digest failed sha1:") for line in complaints)
+
+
+class Replay:
+    """pywb over the crawl's segment and our own index of it."""
+
+    def __init__(self, path: Path, crawl: RawCrawl) -> None:
+        (segment,) = crawl.segments
+        collection = path / "collections" / "limpet"
+        for name in ("archive", "indexes"):
+            (collection / name).mkdir(parents=True)
+        shutil.copy(segment, collection / "archive")
+        shutil.copy(segment.with_name(segment.name + ".cdxj"), collection / "indexes" / "index.cdxj")
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port: int = free.getsockname()[1]
+        command = [BUILD / "pywb" / "bin" / "wayback", "-b", "127.0.0.1", "-p", str(self.port)]
+        with (path / "log").open("wb") as log:
+            self.process = subprocess.Popen(list(map(str, command)), cwd=path, stdout=log, stderr=log)
+
+    def ask(self, url: str, timestamp: str = "2") -> tuple[int, bytes]:
+        """Status and body of the raw (`id_`) replay; a body that is shorter than it promises comes as far as it is."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        try:
+            headers = {"Accept-Encoding": "gzip, deflate", "Connection": "close"}
+            connection.request("GET", f"/limpet/{timestamp}id_/{url}", headers=headers)
+            response = connection.getresponse()
+            try:
+                return response.status, response.read()
+            except http.client.IncompleteRead as error:
+                return response.status, error.partial
+        finally:
+            connection.close()
+
+    def wait(self) -> None:
+        """Until it answers."""
+        for _ in range(600):
+            try:
+                self.ask("http://nowhere.test/")
+            except OSError:
+                time.sleep(0.1)
+            else:
+                return
+        raise AssertionError("pywb does not answer")
+
+
+@pytest.fixture(scope="module")
+def replay(tmp_path_factory: pytest.TempPathFactory, crawl: RawCrawl) -> Iterator[Replay]:
+    """A server that replays the crawl."""
+    venv = BUILD / "pywb"
+    if not (venv / "bin" / "wayback").is_file():
+        for words in ((sys.executable, "-m", "venv", venv), (venv / "bin" / "pip", "install", "-q", *PYWB)):
+            code, said = run(*words)
+            assert code == 0, said
+    server = Replay(tmp_path_factory.mktemp("pywb"), crawl)
+    try:
+        server.wait()
+        yield server
+    finally:
+        server.process.terminate()
+        server.process.wait()
+
+
+PYWB_FAILS = {
+    "no-version": 503,  # it cannot read the status line, which is as the server sent it
+    "chunked-trailer": 200,  # it takes the trailer for a part of the body
+}
+
+
+def test_pywb_replays_what_the_server_sent(crawl: RawCrawl, replay: Replay) -> None:
+    """By our own index, status and entity of each URL: content coding kept, transfer coding removed."""
+    wrong: dict[str, int] = {}
+    for name in ALL:
+        latest: Stored = crawl.stored("all", f"/{name}")[-1]
+        status, body = replay.ask(crawl.sites.url("all", f"/{name}"))
+        if (status, body) != (latest.status, latest.payload):
+            wrong[name] = status
+    assert wrong == PYWB_FAILS

@@ -227,3 +227,8 @@ def test_g10_memory_stays_flat_and_others_are_served(bombed: RawCrawl) -> None:
     assert bombed.peak_bytes < PEAK_BYTES_MAX
     assert len(bombed.sites.asked("decent")) == 40
     assert {bombed.state("decent", f"/{number}") for number in range(40)} == {("fetched", "")}
+
+
+def test_the_archive_of_it_all_is_intact(crawl: RawCrawl, bombed: RawCrawl) -> None:
+    """`verify` and `audit` find nothing."""
+    assert crawl.verify() == crawl.audit() == bombed.verify() == bombed.audit() == []

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from e2e.bug_reports.shared_inputs import CONFIG, LINKED, PATIENCE, TRIES_MAX, B, chunked, cut_at, whole
-from e2e.command import limpet
 from e2e.raw_site import Answer, RawCrawl, RawSites, Site, moved
 from limpet.testing.web import Ending
 
@@ -293,5 +292,5 @@ def test_g21_the_payload_digest_leaves_the_chunking_out(crawl: RawCrawl, name: s
 
 def test_the_archive_of_it_all_is_intact(crawl: RawCrawl) -> None:
     """`verify` and `audit` find nothing."""
-    assert limpet("verify", crawl.folder, "--links", "--json").json["findings"] == []
-    assert limpet("audit", crawl.folder, "--json").json["findings"] == []
+    assert crawl.verify() == []
+    assert crawl.audit() == []

@@ -9,10 +9,11 @@ import msgspec
 
 from limpet.cli.owning import retry
 from limpet.cli.printing import plain, print_json, print_lines
-from limpet.cli.reading import fetches_since, rows, unparsed
+from limpet.cli.reading import requests_on, rows, unparsed
 from limpet.cli.seeds import Entry, check_url
 from limpet.cli.units import show_bytes, show_count, show_duration
 from limpet.clock import SystemClock
+from limpet.config import Settings
 from limpet.embedded.collect import Collected, Collector
 from limpet.embedded.finder import Finder
 from limpet.embedded.folder import Folder
@@ -36,22 +37,23 @@ def status(arguments: argparse.Namespace) -> int:
     clock = SystemClock()
     with ShardViews(folder) as views:
         collected = Collector(views, clock).collect(whole=True)
-        fetches = fetches_since(views, clock.wall_us() // DAY_US * DAY_US)
+        fetches = requests_on(views, clock.wall_us() // DAY_US)
+    budget = (folder.load_settings() or Settings()).politeness.budget_per_day or None
     running = lock_holder(folder.path)
     if arguments.json:
-        print_json(_status_json(collected, fetches, running))
+        print_json(_status_json(collected, fetches, budget, running))
     else:
-        print_lines(_status_lines(folder, collected, fetches, running))
+        print_lines(_status_lines(folder, collected, fetches, budget, running))
     return 0
 
 
-def _status_json(collected: Collected, fetches: int, running: str | None) -> dict[str, Any]:
+def _status_json(collected: Collected, fetches: int, budget: int | None, running: str | None) -> dict[str, Any]:
     rest = collected.rest
     return {
         "urls": collected.states,
         "records": collected.total(counters.RECORDS),
         "bytes": collected.wire_bytes,
-        "today": {"fetches": fetches, "budget": None},
+        "today": {"fetches": fetches, "budget": budget},
         "pages": collected.pages,
         "running": running is not None,
         "unread": rest.unread if rest else 0,
@@ -62,7 +64,9 @@ def _status_json(collected: Collected, fetches: int, running: str | None) -> dic
     }
 
 
-def _status_lines(folder: Folder, collected: Collected, fetches: int, running: str | None) -> list[str]:
+def _status_lines(
+    folder: Folder, collected: Collected, fetches: int, budget: int | None, running: str | None
+) -> list[str]:
     rest = collected.rest
     states = ", ".join(f"{count:,} {name}" for name, count in collected.states.items()) or "none"
     lines = [
@@ -70,7 +74,7 @@ def _status_lines(folder: Folder, collected: Collected, fetches: int, running: s
         f"  URLs     {states}",
         f"  pages    {collected.pages:,}",
         f"  archive  {show_count(collected.total(counters.RECORDS), 'record')}, {show_bytes(collected.wire_bytes)}",
-        f"  today    {show_count(fetches, 'request')} with an outcome (UTC day, no budget)",
+        f"  today    {show_count(fetches, 'request')} (UTC day, {f'budget {budget:,}' if budget else 'no budget'})",
     ]
     if rest and rest.queues:
         seconds = (rest.queues[0].effective_us - collected.at_us) / 1e6

@@ -11,7 +11,6 @@ from limpet.embedded.folder import Folder
 from limpet.embedded.views import ShardViews
 from limpet.model.events import decode_fetched
 from limpet.model.lifecycle import State
-from limpet.runtime.sqlitetx import Reader
 from limpet.urlstore import UrlRow
 from limpet.urlstore.sqlite import codes, reading
 
@@ -62,22 +61,9 @@ def unparsed(views: ShardViews) -> list[Unparsed]:
     return [Unparsed(decode_fetched(job.event).url, job.reason) for job in found if job.state == "review"]
 
 
-def fetches_since(views: ShardViews, since_us: int) -> int:
-    """Outcomes fetched since a time. They lie in the order of completion, so the first is found by halving."""
-    return sum(views.read(lambda reader: _since(reader, since_us)))
-
-
-def _since(reader: Reader, since_us: int) -> int:
-    last = reader.value("outcome_last") or 0
-    low, high = 0, last  # everything up to `low` is older, everything after `high` is not
-    while low < high:
-        middle = (low + high) // 2
-        found = reader.one("outcomes_after", (middle, 1))
-        if found is not None and codes.outcome(found[1]).fetched_us < since_us:
-            low = int(found[0])
-        else:
-            high = middle
-    return int(last) - low
+def requests_on(views: ShardViews, day: int) -> int:
+    """Requests of a UTC day (days since 1970), robots.txt and redirects included."""
+    return sum(views.read(lambda reader: reading.requests(reader, day)))
 
 
 class BadSeed(msgspec.Struct, frozen=True):

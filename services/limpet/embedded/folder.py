@@ -103,6 +103,11 @@ class Folder:
         """Page permits shared between the workers of one run."""
         return self.run / "quota"
 
+    @property
+    def shares_file(self) -> Path:
+        """Ceilings that span workers: what each holds of them, and the requests of the day."""
+        return self.run / "shares"
+
     def shard_file(self, shard: int) -> Path:
         """SQLite file of one shard of the authority."""
         return self.shards / f"{shard:02d}.sqlite"

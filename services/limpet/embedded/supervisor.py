@@ -23,14 +23,17 @@ from limpet.embedded.lock import wait_for_dying_workers
 from limpet.embedded.order import Run
 from limpet.embedded.processes import WorkerProcess
 from limpet.embedded.quota import FileQuota
-from limpet.embedded.views import was_left_unclean
+from limpet.embedded.views import ShardViews, was_left_unclean
 from limpet.model.errors import CannotGoOn
 from limpet.obs import log_event
+from limpet.politeness import FileShares
 from limpet.runtime import Disk
+from limpet.urlstore.sqlite import reading
 
 COLLECT_SECONDS: Final = 0.5
 QUIET_COLLECT_SECONDS: Final = 0.15  # once nothing but the second look is missing
 WHOLE_SECONDS: Final = 5.0  # between looks at what waits while the crawl is busy: for the display only
+DAY_US: Final = 86_400_000_000
 SPACE_SECONDS: Final = 5.0
 SETTLE_SECONDS_MAX: Final = 15.0
 _LOG: Final = logging.getLogger("limpet.supervisor")
@@ -144,6 +147,7 @@ class Supervisor:
             log_event(_LOG, logging.INFO, "prepared", new=seeding.new, known=seeding.known)
             begin = self._collector.collect()
             self._lay_out_quota(begin)
+            self._lay_out_shares()
             try:
                 ending = await self._work(begin, begun)
                 log_event(_LOG, logging.INFO, "draining", ending=ending.value)
@@ -229,6 +233,16 @@ class Supervisor:
         if self._run.limit is not None:
             pages = [begin.pages_of(self._crew.share(slot)) for slot in range(self._run.workers)]
             self._quota = FileQuota.create(self._folder.quota_file, self._run.limit, pages)
+
+    def _lay_out_shares(self) -> None:
+        """The ledger of what workers share; it knows what was sent today, by this run or an earlier one."""
+        FileShares.lay_out(self._folder.shares_file, boot_id=self._clock.boot_id(), now_us=self._clock.boot_us())
+        day = self._clock.wall_us() // DAY_US
+        with ShardViews(self._folder) as views:
+            sent = sum(views.read(lambda reader: reading.requests(reader, day)))
+        shares = FileShares(self._folder.shares_file, 0)
+        shares.restore(day, sent)
+        shares.close()
 
     def _settle(self, slot: int) -> None:
         if self._quota is not None:

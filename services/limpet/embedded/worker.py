@@ -24,6 +24,7 @@ from limpet.embedded.order import WorkerOrder, WorkerWord
 from limpet.embedded.quota import FileQuota, Quota, Unlimited
 from limpet.model.errors import LimpetError, UsageError
 from limpet.obs import configure_logging, log_event
+from limpet.politeness import FileShares
 
 _PR_SET_PDEATHSIG: Final = 1
 _ORDER_BYTES_MAX: Final = 16_777_216
@@ -91,7 +92,14 @@ async def _serve(order: WorkerOrder) -> None:
     folder = Folder.open(Path(order.folder))
     presence = WorkerPresence.take(folder.run)
     quota: Quota = FileQuota(folder.quota_file, order.slot) if order.limited else Unlimited()
-    ring = Ring(folder=folder, settings=order.settings, share=frozenset(order.share), quota=quota, ports=Ports.system())
+    ring = Ring(
+        folder=folder,
+        settings=order.settings,
+        share=frozenset(order.share),
+        quota=quota,
+        ports=Ports.system(),
+        shares=FileShares(folder.shares_file, order.slot),
+    )
     _say(WorkerWord(incarnation=ring.incarnation))
     await ring.open()
     try:

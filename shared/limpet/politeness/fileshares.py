@@ -23,7 +23,7 @@ from limpet.politeness.keys import Key
 from limpet.politeness.shares import CONNECTION_POLL_US, TROUBLED_HOSTS_MIN, Blocked, backed_off_until
 
 SLOTS_MAX: Final = 32
-CELLS: Final = 65_536
+CELLS: Final = 32_768
 PROBES_MAX: Final = 32
 _MAGIC: Final = b"limpet-shares-1\0"
 _HEAD: Final = struct.Struct("<16s16sqqq")  # magic, boot, born_us, day, requests

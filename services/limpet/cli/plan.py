@@ -107,6 +107,9 @@ def settings_of(arguments: argparse.Namespace, folder: Folder | None) -> Setting
     if arguments.delay is not None:
         politeness = msgspec.structs.replace(settings.politeness, delay_seconds=arguments.delay)
         settings = msgspec.structs.replace(settings, politeness=politeness)
+    if arguments.budget is not None:
+        politeness = msgspec.structs.replace(settings.politeness, budget_per_day=arguments.budget)
+        settings = msgspec.structs.replace(settings, politeness=politeness)
     if arguments.min_free is not None:
         settings = msgspec.structs.replace(settings, min_free_bytes=arguments.min_free)
     return settings

@@ -17,19 +17,39 @@ because Python 3.11.2 and others mismatch them (https://github.com/python/cpytho
 import re
 from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 Tag = tuple[bytes, bytes]
 """A start tag: its name in lower case, and its attributes as written."""
 
 LINK_TAGS: Final = frozenset({b"a", b"area", b"base", b"frame", b"iframe", b"meta"})
+REQUISITE_TAGS: Final = frozenset(
+    {
+        b"link",
+        b"img",
+        b"image",
+        b"source",
+        b"script",
+        b"video",
+        b"audio",
+        b"track",
+        b"input",
+        b"object",
+        b"embed",
+        b"use",
+        b"feimage",
+    }
+)
+"""Tags that bear what a page needs; of other tags only `MARKED_ATTRIBUTES` do."""
 ATTRIBUTES_MAX: Final = 256
 """Attributes looked at per tag; more than any page has a use for."""
 
 _RAW_TEXT: Final = (
     b"script", b"style", b"title", b"textarea", b"xmp", b"iframe", b"noembed", b"noframes",
 )  # fmt: skip
-_PLAIN_LINK_TAGS: Final = LINK_TAGS - frozenset(_RAW_TEXT)
+STYLE: Final = b"style"
+MARKED_ATTRIBUTES: Final = (b"style", b"background")
+"""Attributes that may name a requisite on any tag."""
 _FOREIGN: Final = (b"svg", b"math")
 _TEMPLATE: Final = b"template"
 _PLAINTEXT: Final = b"plaintext"
@@ -66,17 +86,44 @@ def _names(words: Collection[bytes]) -> bytes:
     return _one_of(words) + rb"(?=[\t\n\f\r />])"
 
 
-_SKIPPED: Final = (
-    rb"(?:<(?:/(?!" + _names((_TEMPLATE, *_FOREIGN)) + rb")[A-Za-z][^>=]*+>"
-    rb"|(?!" + _names((*LINK_TAGS, *_RAW_TEXT, *_FOREIGN, _TEMPLATE, _PLAINTEXT)) + rb")"
-    + _NAME + _ATTRIBUTES + rb">"
-    rb"|(?![A-Za-z/!?]))[^<]*+)"
+_MARKED: Final = _names(MARKED_ATTRIBUTES).replace(rb"/>])", rb"/>=])")
+_HARMLESS_STYLE: Final = rb"""[\t\n\f\r ]style="[^"(&]*+\""""
+"""A style that can hold no ``url()``, which is most of them."""
+_UNMARKED_ATTRIBUTES: Final = (
+    rb"(?>(?:" + _HARMLESS_STYLE + rb"|" + _PLAIN_ATTRIBUTE.replace(rb"++[^", rb"++(?!" + _MARKED + rb")[^", 1)
+    + rb"){0,40})(?>" + _ATTRIBUTE.replace(rb"|[^", rb"|(?!" + _MARKED + rb")[^", 1) + rb"{0,100})"
 )  # fmt: skip
-_NEXT: Final = re.compile(
-    rb"[^<]*+(?>" + _SKIPPED + b"{0,%d})" % _RUN_MAX
-    + rb"(?:<(?:(/?" + _NAME + rb")(" + _ATTRIBUTES + rb")>|(!--|[!?/]|))|)"
-)  # fmt: skip
-"""Text and dull tags, then at most one of: a whole tag (1: name, 2: attributes), other markup (3), nothing."""
+
+
+class _Vocabulary(NamedTuple):
+    """What is looked for.
+
+    `next`: text and dull tags, then at most one of: a whole tag (1: name, 2: attributes), other markup (3), nothing.
+    `plain`: names that are yielded as they come. `wide`: every tag that `next` does not skip is yielded, and the text
+    of style sheets.
+    """
+
+    next: re.Pattern[bytes]
+    plain: frozenset[bytes]
+    wide: bool
+
+
+def _vocabulary(link_tags: frozenset[bytes], attributes: bytes, *, wide: bool) -> _Vocabulary:
+    skipped = (
+        rb"(?:<(?:/(?!" + _names((_TEMPLATE, *_FOREIGN)) + rb")[A-Za-z][^>=]*+>"
+        rb"|(?!" + _names((*link_tags, *_RAW_TEXT, *_FOREIGN, _TEMPLATE, _PLAINTEXT)) + rb")"
+        + _NAME + attributes + rb">"
+        rb"|(?![A-Za-z/!?]))[^<]*+)"
+    )  # fmt: skip
+    following = re.compile(
+        rb"[^<]*+(?>" + skipped + b"{0,%d})" % _RUN_MAX
+        + rb"(?:<(?:(/?" + _NAME + rb")(" + _ATTRIBUTES + rb")>|(!--|[!?/]|))|)"
+    )  # fmt: skip
+    return _Vocabulary(following, link_tags - frozenset(_RAW_TEXT), wide)
+
+
+_NARROW: Final = _vocabulary(LINK_TAGS, _ATTRIBUTES, wide=False)
+_WIDE: Final = _vocabulary(LINK_TAGS | REQUISITE_TAGS, _UNMARKED_ATTRIBUTES, wide=True)
 _TAG_OPEN: Final = re.compile(rb"<(/?" + _NAME + rb")")
 _ATTRIBUTE_RUN: Final = re.compile(_ATTRIBUTES)
 _RAW_TEXT_END: Final = {name: re.compile(rb"</" + _names((name,))) for name in _RAW_TEXT}
@@ -109,41 +156,45 @@ def _unquoted(value: bytes) -> bytes:
     return value[1:].removesuffix(quote) if quote in (b'"', b"'") else value
 
 
-def link_tags(body: bytes, *, xml: bool = False) -> Iterator[Tag]:
+def link_tags(body: bytes, *, xml: bool = False, wide: bool = False) -> Iterator[Tag]:
     """The start tags of `LINK_TAGS` in document order, outside comments, raw text and inert templates.
 
-    `xml` is for XHTML served as XML, where ``<script/>`` is closed. Never raises.
+    `xml` is for XHTML served as XML, where ``<script/>`` is closed. `wide`: also the tags of `REQUISITE_TAGS`, those
+    that have one of `MARKED_ATTRIBUTES` (and a few more, unasked), and each ``style`` with its text in the place of
+    attributes. Never raises.
     """
-    return _Tokenizer(body, xml=xml).tags()
+    return _Tokenizer(body, _WIDE if wide else _NARROW, xml=xml).tags()
 
 
 class _Tokenizer:
     """One pass over one body. `_position` only ever grows; past the end means that the input is used up."""
 
-    def __init__(self, body: bytes, *, xml: bool) -> None:
+    def __init__(self, body: bytes, vocabulary: _Vocabulary, *, xml: bool) -> None:
         self._body = body
+        self._vocabulary = vocabulary
         self._position = 0
         self._foreign = 1 if xml else 0
         self._inert = 0
 
     def tags(self) -> Iterator[Tag]:
-        body, match, end = self._body, _NEXT.match, len(self._body)
+        body, match, plain, end = self._body, self._vocabulary.next.match, self._vocabulary.plain, len(self._body)
         while self._position < end:
             found = match(body, self._position)
             if found is None:  # cannot be: the pattern matches the empty string
                 return
             self._position = found.end()
             name, written, mark = found.groups()
-            if name in _PLAIN_LINK_TAGS and not self._inert:
+            if name in plain and not self._inert:
                 yield name, written
                 continue
             if mark is not None:
                 name, written = self._other_markup(mark)
-            if name is not None and self._enter(name := name.lower(), written):
-                yield name, written
+            if name is not None and (tag := self._enter(name.lower(), written)):
+                yield tag
 
-    def _enter(self, name: bytes, written: bytes) -> bool:
-        """Let a tag steer the tokenizer; say whether it may bear a link."""
+    def _enter(self, name: bytes, written: bytes) -> Tag | None:
+        """Let a tag steer the tokenizer; what of it may bear a link."""
+        start = self._position
         if name in _RAW_TEXT:
             closed = self._foreign and written.endswith(b"/")
             if not closed:
@@ -154,7 +205,9 @@ class _Tokenizer:
             self._count_foreign(name, written)
         elif name.lstrip(b"/") == _TEMPLATE:
             self._count_template(name, written)
-        return name in LINK_TAGS and not self._inert
+        if self._inert or name.startswith(b"/") or not (self._vocabulary.wide or name in LINK_TAGS):
+            return None
+        return name, self._body[start : self._position] if name == STYLE else written
 
     def _count_foreign(self, name: bytes, written: bytes) -> None:
         if name.startswith(b"/"):

@@ -1,13 +1,19 @@
 """From one archived record to what the parser publishes: read, verify, decode, extract."""
 
 import hashlib
+from collections.abc import Sequence
 
 import msgspec
 
 from limpet.model.events import DocumentFetched, Link
 from limpet.model.links import LinkKind
-from limpet.parser.decode import DecodeLimits, decode_body
-from limpet.parser.links import extract, redirect_target
+from limpet.parser import linkheader, signals, sitemaps
+from limpet.parser.decode import DECODED_LIMIT, Decoded, DecodeLimits, decode_body
+from limpet.parser.documents import header_links, read_document
+from limpet.parser.javascript import FLAG as NEEDS_JAVASCRIPT
+from limpet.parser.links import PAGES, Page, essence_of, extract, redirect_target
+from limpet.parser.resolve import resolve
+from limpet.parser.wants import NAVIGATION_ONLY, Wants
 from limpet.warc import WarcError, parse_record, split_response
 
 PARSER_VERSION = 1
@@ -15,6 +21,10 @@ RECORD_BYTES_MAX = 1_100_000_000
 LINKS_PER_PAGE = "links_per_page"
 URL_TOO_LONG = "url_too_long"
 """Admission's names for what the parser already leaves out; counted with admission's own rejects."""
+
+NOFOLLOW = "nofollow"
+
+Headers = Sequence[tuple[bytes, bytes]]
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
@@ -31,9 +41,17 @@ class Parsed(msgspec.Struct, frozen=True):
     left_out: tuple[tuple[str, int], ...] = ()  # (rule, links that never became links of the event)
 
 
-def parse_member(member: bytes, event: DocumentFetched, *, links_max: int, limits: DecodeLimits) -> Parsed:
+def parse_member(
+    member: bytes,
+    event: DocumentFetched,
+    *,
+    links_max: int,
+    limits: DecodeLimits,
+    wants: Wants = NAVIGATION_ONLY,
+) -> Parsed:
     """Parse exactly the record that `event` names.
 
+    At most `links_max` links (50,000 in a sitemap), and those of its ``Link`` fields, a hundred at most.
     Raises `ParseError` when the record is damaged or is not the one whose digest the event carries: a parse of other
     bytes would be a fact about something that was never fetched.
     """
@@ -46,9 +64,7 @@ def parse_member(member: bytes, event: DocumentFetched, *, links_max: int, limit
         raise ParseError("payload digest differs from the event's")
     if http.head.status in _REDIRECTS:
         return _redirect(http.head.get(b"location"), event.url)
-    return _document(
-        http.payload, http.head.get(b"content-type"), http.head.get(b"content-encoding"), event, links_max, limits
-    )
+    return _document(http.head.headers, http.payload, event, links_max, limits, wants)
 
 
 def _redirect(location: bytes | None, url: str) -> Parsed:
@@ -60,21 +76,91 @@ def _redirect(location: bytes | None, url: str) -> Parsed:
 
 
 def _document(
-    payload: bytes,
-    content_type: bytes | None,
-    content_encoding: bytes | None,
-    event: DocumentFetched,
-    links_max: int,
-    limits: DecodeLimits,
+    headers: Headers, payload: bytes, event: DocumentFetched, links_max: int, limits: DecodeLimits, wants: Wants
 ) -> Parsed:
-    decoded = decode_body(payload, content_encoding, limits)
-    page = extract(decoded.data, url=event.url, content_type=content_type, links_max=links_max)
-    links = page.links
-    if page.meta_nofollow:
-        links = [Link(link.url, link.kind, True) for link in links]
-    flags = set(decoded.flags)
-    flags |= {name for name, on in (("noindex", page.meta_noindex), ("noarchive", page.meta_noarchive)) if on}
-    if page.truncated:
+    """A body of whatever type, and what its headers say of it."""
+    content_type = _first(headers, b"content-type")
+    decoded = _decoded(payload, _first(headers, b"content-encoding"), limits, wants)
+    asked = signals.of_headers(headers, wants.agent.lower().encode())
+    flags, essence = set(decoded.flags), essence_of(content_type, decoded.data)
+    if essence in PAGES:
+        page = _page(decoded.data, event, content_type, links_max, wants)
+        links, surplus, overlong = page.links, page.surplus, page.overlong
+        asked |= page.signals
+        flags |= {NEEDS_JAVASCRIPT} if page.needs_javascript else set()
+    else:
+        reading = read_document(
+            decoded,
+            url=event.url,
+            essence=essence,
+            content_type=content_type,
+            links_max=links_max,
+            wants=wants,
+            as_sitemap=_run(event.hops) == "M",
+        )
+        links, _, overlong, surplus = reading.links
+        flags |= reading.flags
+    if wants.wide:
+        links = _with_announced(links, headers, event.url, wants)
+    if NOFOLLOW in asked:
+        links = [_unendorsed(link) for link in links]
+    if surplus:
         flags.add("links_truncated")
-    left_out = {LINKS_PER_PAGE: page.surplus, URL_TOO_LONG: page.overlong}
-    return Parsed(tuple(links), tuple(sorted(flags)), tuple((rule, count) for rule, count in left_out.items() if count))
+    left_out = {LINKS_PER_PAGE: surplus, URL_TOO_LONG: overlong}
+    return Parsed(
+        tuple(links),
+        tuple(sorted(flags | signals.flags_of(asked))),
+        tuple((rule, count) for rule, count in left_out.items() if count),
+    )
+
+
+def _decoded(payload: bytes, content_encoding: bytes | None, limits: DecodeLimits, wants: Wants) -> Decoded:
+    """The content; a sitemap may be longer than a page."""
+    decoded = decode_body(payload, content_encoding, limits)
+    if wants.extras and DECODED_LIMIT in decoded.flags and sitemaps.is_sitemap(decoded.data):
+        return decode_body(payload, content_encoding, sitemaps.LIMITS)
+    return decoded
+
+
+def _page(data: bytes, event: DocumentFetched, content_type: bytes | None, links_max: int, wants: Wants) -> Page:
+    """An HTML page.
+
+    One that was fetched as a requisite (an error page in the place of an image) shows nothing to anybody: its own
+    requisites are left alone, and its refresh is no redirect of the image, but a link.
+    """
+    needed = _run(event.hops) == "E"
+    if needed:
+        wants = msgspec.structs.replace(wants, requisites=False)
+    page = extract(data, url=event.url, content_type=content_type, links_max=links_max, wants=wants)
+    if not needed:
+        return page
+    links = [Link(link.url, _as_navigation(link.kind), link.nofollow) for link in page.links]
+    return msgspec.structs.replace(page, links=links)
+
+
+def _as_navigation(kind: LinkKind) -> LinkKind:
+    return LinkKind.NAVIGATION if kind is LinkKind.REDIRECT else kind
+
+
+def _with_announced(links: Sequence[Link], headers: Headers, url: str, wants: Wants) -> list[Link]:
+    """The links of a document with those of its ``Link`` fields, distinct."""
+    values = [value for name, value in headers if name.lower() == b"link"]
+    if not values:
+        return list(links)
+    announced = resolve(header_links(values, wants), url, linkheader.LINKS_MAX).links
+    known = {(link.url, link.kind) for link in links}
+    return [*links, *(link for link in announced if (link.url, link.kind) not in known)]
+
+
+def _unendorsed(link: Link) -> Link:
+    """A page that asks not to be followed still needs what it needs."""
+    return link if link.kind is LinkKind.REQUISITE else Link(link.url, link.kind, True)
+
+
+def _first(headers: Headers, name: bytes) -> bytes | None:
+    return next((value for key, value in headers if key.lower() == name), None)
+
+
+def _run(hops: str) -> str:
+    """How a document was reached, redirects aside: the last letter of its hop path."""
+    return hops.rstrip("R")[-1:]

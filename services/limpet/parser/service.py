@@ -28,6 +28,7 @@ from limpet.model.events import (
 from limpet.model.urls import split
 from limpet.parser.decode import DecodeLimits
 from limpet.parser.page import PARSER_VERSION, Parsed, ParseError, parse_member
+from limpet.parser.wants import NAVIGATION_ONLY, Wants
 from limpet.runtime import Mortality
 from limpet.segments import SegmentStore
 from limpet.urlstore import Job, ParseOutput, Reject, UrlStore
@@ -43,6 +44,10 @@ class Marks(Protocol):
 
     async def mark(self, position: Position) -> int:
         """Durably count one more attempt at the message; the count."""
+        ...
+
+    async def acquit(self, position: Position) -> None:
+        """The message killed nobody: its attempts are forgotten."""
         ...
 
 
@@ -72,6 +77,7 @@ class Parser:
         mortality: Mortality,
         settings: Settings,
         crawl: str,
+        wants: Wants = NAVIGATION_ONLY,
     ) -> None:
         self._store = store
         self._consumer = consumer
@@ -85,6 +91,7 @@ class Parser:
         self._crashpoint = mortality.crashpoint
         self._settings = settings
         self._crawl = crawl
+        self._wants = wants
 
     async def run(self, stop: asyncio.Event) -> None:
         """Parse until `stop`; what was received is finished first."""
@@ -103,7 +110,7 @@ class Parser:
         if self._is_suspect(messages[0].position):
             async with self._alone:
                 if not await self._poison(messages[0]):
-                    await self._finish(await self._parse_all(messages))
+                    await self._finish(await self._parse_all(messages), messages[0].position)
             return 1
         self._suspect.clear()
         async with self._alone:
@@ -136,8 +143,8 @@ class Parser:
     async def _poison(self, message: Message) -> bool:
         """Count an attempt at a message of the suspect span; the third death alone sends it to review.
 
-        A mark may stand only while nothing else is parsed in this process: until the commit takes it away, a death is
-        laid at its door.
+        A mark may stand only while nothing else is parsed in this process: until it is taken away, a death is laid at
+        the message's door.
         """
         self._crashpoint("parse.mark.before")
         attempts = await self._marks.mark(message.position)
@@ -153,10 +160,26 @@ class Parser:
     async def _parse_all(self, messages: Sequence[Message]) -> list[Parsing]:
         return [await self._parse(message) for message in messages]
 
-    async def _finish(self, parsings: Sequence[Parsing]) -> None:
-        """Steps 4 to 6."""
-        await self._emit([parsing for parsing in parsings if parsing.parsed is not None])
+    async def _finish(self, parsings: Sequence[Parsing], suspect: Position | None = None) -> None:
+        """Steps 4 to 6. A suspect is acquitted in the same group commit that makes its links durable."""
+        pages = [(parsing.event, parsing.parsed) for parsing in parsings if parsing.parsed is not None]
+        if suspect is None:
+            positions = await self._publish(pages)
+        else:
+            positions, _ = await asyncio.gather(self._publish(pages), self._acquit(suspect))
+        if pages:
+            await self._count(pages)
+            await self._accept([_output(event, parsed, positions.get(event.fp, ())) for event, parsed in pages], None)
         await self._commit([parsing.position for parsing in parsings])
+
+    async def _acquit(self, position: Position) -> None:
+        """What a body could do to the process it has done by now: a death from here on is not its own.
+
+        Kills from outside hit whoever is being parsed, and after a start that is the same page again and again.
+        """
+        self._crashpoint("parse.acquit.before")
+        await self._marks.acquit(position)
+        self._crashpoint("parse.acquit.after")
 
     async def _parse(self, message: Message) -> Parsing:
         event = decode_fetched(message.payload)
@@ -175,19 +198,17 @@ class Parser:
         except (KeyError, ValueError) as error:
             return ParseError(f"unreadable record: {error}")
         try:
-            return parse_member(member, event, links_max=self._settings.rules.page_links_max, limits=DecodeLimits())
+            return parse_member(
+                member,
+                event,
+                links_max=self._settings.rules.page_links_max,
+                limits=DecodeLimits(),
+                wants=self._wants,
+            )
         except ParseError as error:
             return error
         except Exception as error:  # noqa: BLE001 - a fault of ours on hostile bytes becomes a job, not a dead worker
             return ParseError(f"parser fault: {type(error).__name__}: {error}")
-
-    async def _emit(self, parsings: Sequence[Parsing]) -> None:
-        pages = [(parsing.event, parsing.parsed) for parsing in parsings if parsing.parsed is not None]
-        if not pages:
-            return
-        positions = await self._publish(pages)
-        await self._count(pages)
-        await self._accept([_output(event, parsed, positions.get(event.fp, ())) for event, parsed in pages], None)
 
     async def _count(self, pages: Sequence[tuple[DocumentFetched, Parsed]]) -> None:
         """Links beyond the bounds of one page are no links of the event; they are counted, so that none is silent."""

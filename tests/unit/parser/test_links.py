@@ -150,28 +150,29 @@ def test_links_are_distinct_and_in_page_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "nofollow", "noindex", "noarchive"),
+    ("content", "signals"),
     [
-        ("nofollow", True, False, False),
-        ("NOINDEX, nofollow", True, True, False),
-        ("none", True, True, False),
-        ("noarchive,noindex", False, True, True),
-        ("index, follow", False, False, False),
-        ("noindex nofollow", True, True, False),
-        ("", False, False, False),
+        ("nofollow", {"nofollow"}),
+        ("NOINDEX, nofollow", {"noindex", "nofollow"}),
+        ("none", {"noindex", "nofollow"}),
+        ("noarchive,noindex", {"noarchive", "noindex"}),
+        ("index, follow", set()),
+        ("noindex nofollow", {"noindex", "nofollow"}),
+        ("nosnippet, noai,noimageai", {"nosnippet", "noai", "noimageai"}),
+        ("", set()),
     ],
 )
-def test_meta_robots(content: str, nofollow: bool, noindex: bool, noarchive: bool) -> None:
+def test_meta_robots(content: str, signals: set[str]) -> None:
     """The page's directives, in any case and order; they do not remove links here."""
     found = page(f"<meta name=' Robots ' content='{content}'><a href=p>")
-    assert (found.meta_nofollow, found.meta_noindex, found.meta_noarchive) == (nofollow, noindex, noarchive)
+    assert found.signals == signals
     assert len(found.links) == 1
 
 
 def test_several_meta_robots_add_up() -> None:
     """The strictest reading of two tags; a tag for somebody else says nothing."""
     found = page("<meta name=robots content=noarchive><meta name=robots content=nofollow><meta name=x content=noindex>")
-    assert (found.meta_nofollow, found.meta_noindex, found.meta_noarchive) == (True, False, True)
+    assert found.signals == {"nofollow", "noarchive"}
 
 
 CYRILLIC = "/k?q=%D0%9F%D1%80%D0%B8%D0%B2%D0%B5%D1%82"
@@ -234,7 +235,7 @@ def test_html_is_recognised_by_its_header(content_type: bytes) -> None:
 def test_other_media_types_have_no_links(content_type: bytes) -> None:
     """Text that shows markup is not markup."""
     found = page("<a href=p>", content_type=content_type)
-    assert found == Page([], False, False, False, URL, "", False)
+    assert found == Page([], URL)
 
 
 @pytest.mark.parametrize(
@@ -274,7 +275,7 @@ def test_a_page_of_nothing_but_links_stays_bounded() -> None:
     body = "".join(f"<a href={n}>" for n in range(60_000)) + "<meta name=robots content=nofollow>"
     found = page(body, links_max=10_000)
     assert found.truncated
-    assert found.meta_nofollow
+    assert found.signals == {"nofollow"}
     assert len(found.links) == 10_000
 
 

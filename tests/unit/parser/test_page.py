@@ -100,4 +100,4 @@ def test_page_wide_nofollow_covers_every_link() -> None:
     """Meta robots nofollow is the page's own wish."""
     parsed = _parse(_html(b"<meta name=robots content='noindex, nofollow'><a href=/x>x</a>"))
     assert [link.nofollow for link in parsed.links] == [True]
-    assert parsed.flags == ("noindex",)
+    assert parsed.flags == ("signal:nofollow", "signal:noindex")

@@ -5,6 +5,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import cast
 
+import pytest
+
 from limpet.bus import Consumer, Message, Position, Producer
 from limpet.clock import SystemClock
 from limpet.config import Settings
@@ -45,6 +47,7 @@ class Partition:
         """See `Consumer.commit`; takes its time."""
         for _ in range(TURNS_OF_A_COMMIT):
             await asyncio.sleep(0)  # noqa: TID251 - a turn of the loop, no time
+        self._archive.commit()
         self.committed = max(position.offset for position in positions) + 1
 
     async def mark(self, position: Position) -> int:
@@ -53,6 +56,11 @@ class Partition:
         self._archive.check()
         self.marks[position.offset] += 1
         return self.marks[position.offset]
+
+    async def acquit(self, position: Position) -> None:
+        """See `Marks.acquit`."""
+        self._archive.check()
+        self.marks.pop(position.offset, None)
 
     def output(self, _fp: bytes, _fetched_us: int, _version: int) -> None:
         """Nothing was parsed yet."""
@@ -69,14 +77,21 @@ class Partition:
 class Archive:
     """Reading one record kills the process; the others are unreadable, which is nobody's death."""
 
-    def __init__(self, poison: str) -> None:
+    def __init__(self, poison: str, *, commits_max: int = 1_000) -> None:
         self._poison = poison
         self._dead = False
+        self._commits_left = commits_max
 
     def check(self) -> None:
         """A dead process does nothing, also not while a rehearsal takes it down."""
         if self._dead:
             raise Killed(self._poison)
+
+    def commit(self) -> None:
+        """Somebody kills the process when it has made too many commits."""
+        self._dead = self._dead or self._commits_left == 0
+        self._commits_left -= 1
+        self.check()
 
     async def read(self, location: Location) -> bytes:
         """See `SegmentStore.read`; the name of the segment is the URL."""
@@ -149,3 +164,14 @@ def test_poison_is_parked_and_its_neighbours_are_not() -> None:
         3: ["suspected_poison"]
     }
     assert deaths == 3
+
+
+def test_kills_from_outside_park_nobody() -> None:
+    """A page that was parsed is innocent: however often the process is killed before it can commit, it comes again."""
+    partitions = [Partition(shard) for shard in range(3)]
+    for _ in range(DEATHS_MAX):
+        with pytest.raises(Killed):
+            asyncio.run(live(partitions, Archive("", commits_max=0)))
+    asyncio.run(live(partitions, Archive("")))
+    assert [partition.committed for partition in partitions] == [MESSAGES] * 3
+    assert [partition.parked for partition in partitions] == [[]] * 3

@@ -122,9 +122,7 @@ def _add_limits(crawl: argparse.ArgumentParser) -> None:
     limits.add_argument("--limit", type=_typed(_positive), metavar="N", help="stop at N fetched pages in all")
     limits.add_argument("--time-limit", type=_typed(parse_duration), metavar="D", help="stop after D (90s, 10m, 2h)")
     limits.add_argument("--delay", type=_typed(parse_duration), metavar="S", help="least pause between two requests")
-    limits.add_argument(
-        "--budget", type=_typed(parse_count), metavar="N", help="send at most N requests a UTC day, and aim at that; 0: any"
-    )
+    limits.add_argument("--budget", type=_typed(parse_count), metavar="N", help="requests a UTC day (0: no budget)")
     limits.add_argument("--owned", action="append", default=[], metavar="CIDR|HOST", help="yours: may be private")
     limits.add_argument(
         "--patience", type=_typed(parse_duration), metavar="D", default=600.0, help="wait so long for URLs (10m)"

@@ -5,7 +5,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import Final
 
-from limpet.cli.permission import check_any, judge, parse_owned, system_resolve
+from limpet.cli.permission import MANY_PUBLIC_HOSTS, check_any, judge, parse_owned, system_resolve
 from limpet.cli.plan import check_facts
 from limpet.cli.printing import print_json, print_lines
 from limpet.cli.reading import stored_seeds
@@ -36,7 +36,9 @@ def add(arguments: argparse.Namespace) -> int:
     seeds = check_entries(read_entries(arguments.urls, arguments.input), settings.rules.url_bytes_max)
     if not seeds:
         raise UsageError("no URL to add: give at least one, or -i FILE")
-    permission = judge(seeds, stored_seeds(folder), parse_owned(settings.owned), system_resolve)
+    many = MANY_PUBLIC_HOSTS and bool(folder.facts.contact)
+    owned = parse_owned(settings.owned)
+    permission = judge(seeds, stored_seeds(folder), owned, system_resolve, many_public=many)
     if folder.facts.scope.kind == "any":
         check_any(permission, ends=True)  # the next `crawl` asks for its end
     report = asyncio.run(_admit(folder, settings, [seed.url for seed in seeds]))

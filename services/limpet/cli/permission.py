@@ -1,8 +1,9 @@
 """What a crawl may do, judged by whose hosts its seeds are on.
 
-A host is owned when `--owned` names it or covers every address it has. Everything else is public, and a public crawl is
-small and slow: one seed host, one request in five seconds, a thousand pages. Loopback and private addresses are never
-public: without `--owned` they are refused, with the flag that would allow them.
+A host is owned when `--owned` names it or covers every address it has. Everything else is public. Who leaves no contact
+crawls the public web small and slowly: one seed host, one request in five seconds, a thousand pages. Who can be reached
+may have many public hosts at the ordinary floor (`MANY_PUBLIC_HOSTS`). Loopback and private addresses are never public:
+without `--owned` they are refused, with the flag that would allow them.
 """
 
 import socket
@@ -20,6 +21,10 @@ from limpet.model.urls import split
 
 PUBLIC_FLOOR_SECONDS: Final = 5.0
 PUBLIC_PAGES_MAX: Final = 1_000
+REACHABLE_FLOOR_SECONDS: Final = 1.0
+MANY_PUBLIC_HOSTS: Final = False
+"""Whether a contact lifts the bounds of public crawls. Without it nothing ever does."""
+
 _LOOPBACK_SUFFIX: Final = ".localhost"
 
 Resolve = Callable[[str], Sequence[str]]
@@ -46,8 +51,10 @@ def parse_owned(entries: Iterable[str]) -> Owned:
         raise UsageError(f"{error}; write a host name, an address or a network such as 10.0.0.0/8") from None
 
 
-def judge(seeds: Iterable[Seed], stored: Iterable[str], owned: Owned, resolve: Resolve) -> Permission:
-    """Whose hosts `seeds` and the `stored` seed URLs are on.
+def judge(
+    seeds: Iterable[Seed], stored: Iterable[str], owned: Owned, resolve: Resolve, *, many_public: bool = False
+) -> Permission:
+    """Whose hosts `seeds` and the `stored` seed URLs are on. `many_public`: more than one may be somebody else's.
 
     Raises `UsageError` for a seed that the connect gate would refuse, and for a second public host.
     """
@@ -62,25 +69,37 @@ def judge(seeds: Iterable[Seed], stored: Iterable[str], owned: Owned, resolve: R
         _check_gate(gate, seed, owned=ours[host])
         fresh.setdefault(host, seed)
     public = {_apex(host) for host, yes in ours.items() if not yes}
-    _check_one_host(public, {_apex(host) for host in known}, {_apex(host): seed for host, seed in fresh.items()})
+    if not many_public:
+        _check_one_host(public, {_apex(host) for host in known}, {_apex(host): seed for host, seed in fresh.items()})
     names = tuple(sorted(host for host, yes in ours.items() if yes and not owned.covers_host(host)))
     return Permission(public=tuple(sorted(public)), hosts=len({_apex(host) for host in ours}), names=names)
 
 
-def apply(permission: Permission, settings: Settings, limit: int | None) -> tuple[Settings, int | None, list[str]]:
+def apply(
+    permission: Permission, settings: Settings, limit: int | None, *, many_public: bool = False
+) -> tuple[Settings, int | None, list[str]]:
     """Settings and page limit under `permission`, and the lines that tell a user what was capped and why."""
     if permission.names:
         settings = msgspec.structs.replace(settings, owned=(*settings.owned, *permission.names))
     if not permission.public:
         return settings, limit, []
+    if many_public:
+        return _with_floor(settings, REACHABLE_FLOOR_SECONDS), limit, []
     pages = min(limit or PUBLIC_PAGES_MAX, PUBLIC_PAGES_MAX)
-    floor = max(settings.politeness.floor_seconds, PUBLIC_FLOOR_SECONDS)
-    politeness = msgspec.structs.replace(settings.politeness, floor_seconds=floor)
+    settings = _with_floor(settings, PUBLIC_FLOOR_SECONDS)
+    floor = settings.politeness.floor_seconds
+    why = " and a --contact, so that site owners can reach you" if MANY_PUBLIC_HOSTS else ""
     line = (
         f"{permission.public[0]} is not owned by you: at most {pages:,} pages of one host, at least {floor:g} s apart "
-        "(--owned lifts this for hosts of your own)"
+        f"(--owned lifts this for hosts of your own{why})"
     )
-    return msgspec.structs.replace(settings, politeness=politeness), pages, [line]
+    return settings, pages, [line]
+
+
+def _with_floor(settings: Settings, floor_seconds: float) -> Settings:
+    floor_seconds = max(settings.politeness.floor_seconds, floor_seconds)
+    politeness = msgspec.structs.replace(settings.politeness, floor_seconds=floor_seconds)
+    return msgspec.structs.replace(settings, politeness=politeness)
 
 
 def check_any(permission: Permission, *, ends: bool) -> None:

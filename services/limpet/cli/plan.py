@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from limpet.cli.permission import apply, check_any, judge, parse_owned, system_resolve
+from limpet.cli.permission import MANY_PUBLIC_HOSTS, apply, check_any, judge, parse_owned, system_resolve
 from limpet.cli.seeds import Seed, check_entries, read_entries
 from limpet.clock import Clock
 from limpet.config import Facts, ScopeFacts, Settings, load_settings
@@ -77,12 +77,13 @@ def _permitted(
     seeds: list[Seed],
     stored: Sequence[str],
 ) -> Plan:
-    permission = judge(seeds, stored, parse_owned(settings.owned), system_resolve)
+    many = MANY_PUBLIC_HOSTS and bool(facts.contact)
+    permission = judge(seeds, stored, parse_owned(settings.owned), system_resolve, many_public=many)
     if facts.scope.kind == "any":
         check_any(permission, ends=facts.scope.depth_max is not None or arguments.limit is not None)
         rules = msgspec.structs.replace(settings.rules, owned_hosts_only=True)
         settings = msgspec.structs.replace(settings, rules=rules)
-    settings, limit, lines = apply(permission, settings, arguments.limit)
+    settings, limit, lines = apply(permission, settings, arguments.limit, many_public=many)
     if not facts.contact and permission.public:
         lines.append("no --contact given: site owners cannot reach you")
     one_host = permission.hosts == 1 and facts.scope.kind in _ONE_HOST_SCOPES

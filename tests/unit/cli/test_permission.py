@@ -1,3 +1,4 @@
+import msgspec
 import pytest
 
 from limpet.cli.permission import apply, check_any, judge, parse_owned
@@ -127,3 +128,13 @@ def test_a_name_owned_through_its_addresses_is_crawled_by_name() -> None:
     permission = judge(seeds, (), parse_owned(("127.0.0.0/8",)), resolve)
     settings, _, _ = apply(permission, Settings(owned=("127.0.0.0/8",)), None)
     assert settings.owned == ("127.0.0.0/8", "localhost")
+
+
+def test_a_contact_allows_many_public_hosts_at_the_ordinary_floor() -> None:
+    """With the rule for reachable operators in force: a second host is taken, pages have no cap, 1 s is the least."""
+    seeds = check_entries([Entry(url, "") for url in ("http://one.example/", "http://two.example/")], 2048)
+    found = judge(seeds, (), parse_owned(()), resolve, many_public=True)
+    assert found.public == ("one.example", "two.example")
+    hasty = msgspec.structs.replace(Settings().politeness, floor_seconds=0.2)
+    settings, limit, lines = apply(found, Settings(politeness=hasty), None, many_public=True)
+    assert (settings.politeness.floor_seconds, limit, lines) == (1.0, None, [])

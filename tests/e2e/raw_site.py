@@ -224,6 +224,11 @@ class RawCrawl:
         shown: dict[str, Any] = json.loads(self._told("show", url))
         return shown
 
+    @property
+    def log(self) -> str:
+        """What the workers logged."""
+        return "".join(path.read_text() for path in sorted((self.folder / "run").glob("worker-*.log")))
+
     def verify(self) -> list[Any]:
         """Findings of `limpet verify --links`."""
         findings: list[Any] = json.loads(self._told("verify", "--links"))["findings"]

@@ -159,6 +159,17 @@ def test_g14_a_site_that_allows_is_crawled(crawl: RawCrawl, name: str) -> None:
     assert crawl.one(f"open-{name}", ROBOTS).block == OPEN[name]
 
 
+def test_g14_forbidden_rules_are_told(crawl: RawCrawl) -> None:
+    """401 and 403 allow by the RFC; the operator's log says so."""
+    assert "robots.txt is forbidden, which allows" in crawl.log
+
+
+@pytest.mark.xfail(strict=True, reason="the reason `unparseable` is kept in the authority's row and not logged")
+def test_g13_rules_that_nobody_can_read_are_told(crawl: RawCrawl) -> None:
+    """UTF-16 has no valid rule; that must not look like a site without rules."""
+    assert "unparseable" in crawl.log
+
+
 @pytest.mark.parametrize("name", UNREACHABLE)
 def test_g14_a_site_that_cannot_be_asked_is_left_alone(crawl: RawCrawl, name: str) -> None:
     """5xx, resets, cut files, junk, redirects to nowhere: complete disallow, kept and waited for, with the reason."""

@@ -109,7 +109,7 @@ class Ring:
         notifier = Notifier(list(self._stores().values()), self._settings.notify.webhook, clock, post_json)
         await health.confirm()
         services = [node.run(stop), reconciler.run(stop), notifier.run(stop)]
-        services += [self._parser(shard).run(stop) for shard in self._shards.owned.values()]
+        services += [self._parser(shard).run(stop) for shard in self._in_any_order()]
         services += [self._admission(shard, node).run(stop) for shard in self._shards.owned.values()]
         watchers = [health.run(), self._upkeep(node), self._settle(node, writer), self._watch(health)]
         try:
@@ -131,6 +131,10 @@ class Ring:
         self._shards.abandon()
         for seen in self._seen.values():
             seen.abandon()
+
+    def _in_any_order(self) -> list[Shard]:
+        """So that kills from outside do not hit the same shard's suspect at every start (see `limpet.parser`)."""
+        return sorted(self._shards.owned.values(), key=lambda _: self._ports.random.fraction())
 
     # -- parts -------------------------------------------------------------------------------------------------------
     def _parts(self, writer: SegmentWriter) -> dict[str, Callable[[], Awaitable[None]]]:
@@ -192,6 +196,10 @@ class Ring:
 
     def _parser(self, shard: Shard) -> Parser:
         consumer = self._shards.fetched_consumer(shard.number)
+        interval_seconds = self._settings.work.commit_interval_seconds
+        suspect = shard.suspect()
+        if suspect:
+            shard.file.pace(0.0)  # suspects go one by one: each waits for its commits, and nothing shares them
         return self._ports.parts.parser(
             store=shard.store,
             consumer=consumer,
@@ -199,8 +207,9 @@ class Ring:
             segments=self._segments,
             partition_of=lambda url: self._shard_of_host(split(url).host),
             marks=Marks(consumer),
-            suspect=shard.suspect(),
+            suspect=suspect,
             alone=self._alone,
+            cleared=lambda: shard.file.pace(interval_seconds),
             clock=self._clock,
             mortality=self._ports.mortality,
             settings=self._settings,
@@ -304,7 +313,7 @@ async def recover(
         await shards.open(share)
         for shard in shards.owned.values():
             if not shard.file.was_clean:
-                await shard.mark_suspect()
+                await shard.mark_suspect(settings.work.parse_batch_max)
         recovery = ports.parts.recovery(
             stores={number: shard.store for number, shard in shards.owned.items()},
             producers={number: shard.producer for number, shard in shards.owned.items()},

@@ -43,10 +43,15 @@ class Shard:
         value = self.file.read(lambda reader: reader.value("meta_get", (SUSPECT,)))
         return {self.number: int(value)} if value else {}
 
-    async def mark_suspect(self) -> None:
-        """What is published and not committed now was perhaps being parsed at a death."""
-        end = self.view.log_end(DOCUMENT_FETCHED).get(self.number, 0)
-        await self.file.write(lambda tx: tx.run("meta_put", (SUSPECT, str(end))))
+    async def mark_suspect(self, batch_max: int) -> None:
+        """What a parser had in its hands at a death: at most a batch, from the first message that is not committed."""
+        view = self.view
+        begin = view.committed(DOCUMENT_FETCHED).get(self.number, {}).get(self.number, 0)
+        end = view.log_end(DOCUMENT_FETCHED).get(self.number, 0)
+        query = (begin, end, DOCUMENT_FETCHED, self.number, batch_max)
+        held = self.file.read(lambda reader: reader.all("log_of_part", query))
+        beyond = held[-1][0] + 1 if held else begin
+        await self.file.write(lambda tx: tx.run("meta_put", (SUSPECT, str(beyond))))
 
 
 class Shards:
@@ -176,3 +181,7 @@ class Marks:
     async def mark(self, position: Position) -> int:
         """Durably count one more attempt at the message; the count."""
         return (await self._consumer.mark([position]))[0]
+
+    async def acquit(self, position: Position) -> None:
+        """Forget the attempts at the message."""
+        await self._consumer.acquit([position])

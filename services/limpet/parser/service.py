@@ -73,6 +73,7 @@ class Parser:
         marks: Marks,
         suspect: Mapping[int, int],
         alone: asyncio.Lock,
+        cleared: Callable[[], None] = lambda: None,
         clock: Clock,
         mortality: Mortality,
         settings: Settings,
@@ -87,6 +88,7 @@ class Parser:
         self._marks = marks
         self._suspect = dict(suspect)  # source -> first offset beyond the span of an unclean start
         self._alone = alone  # one for all parsers of a process: whoever parses a suspect is alone in it
+        self._cleared = cleared  # told when no suspect is left
         self._clock = clock
         self._crashpoint = mortality.crashpoint
         self._settings = settings
@@ -106,13 +108,14 @@ class Parser:
         """One batch through all steps; the number of messages it held."""
         messages = await self._consumer.receive(1 if self._suspect else self._settings.work.parse_batch_max)
         if not messages:
+            self._clear_if_passed()
             return 0
         if self._is_suspect(messages[0].position):
             async with self._alone:
                 if not await self._poison(messages[0]):
                     await self._finish(await self._parse_all(messages), messages[0].position)
             return 1
-        self._suspect.clear()
+        self._clear_if_passed()
         async with self._alone:
             parsings = await self._parse_all(messages)
         await self._finish(parsings)
@@ -136,6 +139,12 @@ class Parser:
             else:
                 await self._defer(job.event, event, job.attempt + 1, str(parsed), job.token)
         return len(jobs)
+
+    def _clear_if_passed(self) -> None:
+        """Back to whole batches once every suspect is committed."""
+        if self._suspect and all(self._consumer.uncommitted().get(s, 0) >= end for s, end in self._suspect.items()):
+            self._suspect.clear()
+            self._cleared()
 
     def _is_suspect(self, position: Position) -> bool:
         return position.offset < self._suspect.get(position.source, 0)

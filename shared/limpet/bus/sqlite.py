@@ -224,6 +224,15 @@ class SqliteConsumer:
         params = [(self._topic, self._partition, position.source, position.offset) for position in positions]
         return await self._file.write(lambda tx: [tx.value("mark_add", values) for values in params])
 
+    async def acquit(self, positions: Sequence[Position]) -> None:
+        """Durably forget the attempts at each message, which goes well."""
+
+        def op(tx: Tx) -> None:
+            for position in positions:
+                tx.run("mark_forget", (self._topic, self._partition, position.source, position.offset))
+
+        await self._file.write(op)
+
     def marks(self) -> dict[Position, int]:
         """Attempts begun and not committed."""
         rows = self._file.read(lambda reader: reader.all("marks", (self._topic, self._partition)))

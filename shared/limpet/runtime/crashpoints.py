@@ -17,6 +17,7 @@ STEPS: Final = (
     "fetch.count",
     "fetch.notify",
     "parse.mark",
+    "parse.acquit",
     "parse.publish",
     "parse.accept",
     "parse.commit",

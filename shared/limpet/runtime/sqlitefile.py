@@ -165,6 +165,10 @@ class SqliteFile:
                 self._fail(error, [])
             raise CannotGoOn(f"cannot read {self.path}: {error}") from error
 
+    def pace(self, interval_seconds: float) -> None:
+        """Change the least time between two commits: 0 for a stretch of single, waited-for writes."""
+        self._interval_seconds = interval_seconds
+
     @property
     def totals(self) -> dict[str, int]:
         """Committed counters; a copy."""

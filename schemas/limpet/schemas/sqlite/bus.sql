@@ -58,6 +58,10 @@ RETURNING attempts;
 -- Attempts at messages of one topic and partition.
 SELECT source, offset, attempts FROM mark WHERE topic = ? AND part = ? ORDER BY source, offset;
 
+-- name: mark_forget
+-- A message whose attempt went well needs none.
+DELETE FROM mark WHERE topic = ? AND part = ? AND source = ? AND offset = ?;
+
 -- name: mark_delete
 -- Committed messages need no marks.
 DELETE FROM mark WHERE topic = ? AND part = ? AND source = ? AND offset < ?;

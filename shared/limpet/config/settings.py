@@ -12,8 +12,12 @@ import msgspec
 
 from limpet.model.errors import UsageError
 
-Seconds = Annotated[float, msgspec.Meta(ge=0)]
-Count = Annotated[int, msgspec.Meta(ge=1)]
+YEAR_SECONDS = 31_536_000.0
+
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=YEAR_SECONDS)]
+Span = Annotated[float, msgspec.Meta(gt=0, le=YEAR_SECONDS)]
+Beat = Annotated[float, msgspec.Meta(ge=0, le=10)]  # a period that somebody waits for
+Count = Annotated[int, msgspec.Meta(ge=1, le=10**12)]
 
 
 class SharedRange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -60,7 +64,7 @@ class Fetching(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     connections_max: Count = 256
     connect_seconds_max: Seconds = 20.0
     idle_seconds_max: Seconds = 30.0
-    wall_seconds_max: Annotated[float, msgspec.Meta(gt=0)] = 120.0
+    wall_seconds_max: Span = 120.0
     header_bytes_max: Count = 262_144
     body_bytes_max: Count = 16_777_216
 
@@ -69,7 +73,7 @@ class Retries(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """When to try again, and when to stop."""
 
     base_seconds: Seconds = 30.0
-    factor: Annotated[float, msgspec.Meta(ge=1)] = 4.0
+    factor: Annotated[float, msgspec.Meta(ge=1, le=1000)] = 4.0
     failures_max: Count = 3
     interruptions_alone_max: Count = 5
     parse_attempts_max: Count = 3
@@ -78,15 +82,15 @@ class Retries(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class Work(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Leases, batches and periods of one worker."""
 
-    lease_seconds: Annotated[float, msgspec.Meta(gt=0)] = 600.0
+    lease_seconds: Span = 600.0
     claim_urls_max: Count = 20
-    commit_interval_seconds: Seconds = 0.05
-    health_seconds_max: Seconds = 5.0
+    commit_interval_seconds: Beat = 0.05
+    health_seconds_max: Annotated[float, msgspec.Meta(ge=0.5, le=60)] = 5.0
     parse_batch_max: Count = 64
     links_message_max: Count = 500
     admit_batch_messages_max: Count = 64
     log_backlog_max: Count = 200_000
-    reconcile_seconds: Annotated[float, msgspec.Meta(gt=0)] = 10.0
+    reconcile_seconds: Span = 10.0
     republish_grace_seconds: Seconds = 5.0
     log_retention_seconds: Seconds = 300.0
     drain_seconds_max: Seconds = 150.0
@@ -127,8 +131,26 @@ def load_settings(path: Path | None) -> Settings:
     if path is None:
         return Settings()
     try:
-        return msgspec.toml.decode(path.read_bytes(), type=Settings)
+        settings = msgspec.toml.decode(path.read_bytes(), type=Settings)
     except OSError as error:
         raise UsageError(f"cannot read configuration {path}: {error.strerror}") from error
     except msgspec.MsgspecError as error:
         raise UsageError(f"configuration {path}: {error}") from error
+    fault = contradiction(settings)
+    if fault:
+        raise UsageError(f"configuration {path}: {fault}")
+    return settings
+
+
+def contradiction(settings: Settings) -> str:
+    """What two values make impossible together, naming both keys and the way out; "" when all is well."""
+    longest_seconds = settings.fetching.connect_seconds_max + settings.fetching.wall_seconds_max
+    if settings.work.lease_seconds <= longest_seconds:
+        return (
+            f"work.lease_seconds = {settings.work.lease_seconds:g} must be longer than the longest fetch, "
+            f"fetching.connect_seconds_max + wall_seconds_max = {longest_seconds:g}: nothing could ever be sent"
+        )
+    webhook = settings.notify.webhook
+    if webhook and not webhook.startswith(("http://", "https://")):
+        return f"notify.webhook = {webhook!r} must begin with http:// or https://"
+    return ""

@@ -34,6 +34,12 @@ def test_values_are_read_into_their_place(tmp_path: Path) -> None:
         ("[fetching]\nconnections_max = 0\n", "connections_max"),
         ("nonsense = 1\n", "nonsense"),
         ("[politeness\n", "limpet.toml"),
+        ("[politeness]\nfloor_seconds = inf\n", "floor_seconds"),
+        ("[politeness]\nfloor_seconds = nan\n", "floor_seconds"),
+        ("[work]\ncommit_interval_seconds = 1e9\n", "commit_interval_seconds"),
+        ("[work]\nhealth_seconds_max = 0\n", "health_seconds_max"),
+        ("[work]\nlease_seconds = 1\n", "work.lease_seconds"),
+        ('[notify]\nwebhook = "zzz"\n', "notify.webhook"),
     ],
 )
 def test_a_fault_is_named(tmp_path: Path, text: str, named: str) -> None:

@@ -86,7 +86,7 @@ def test_a_slow_drip_is_cut_off(rude: RudeCrawl) -> None:
     shown = rude.show("drip")
     assert (shown["state"], shown["reason"], rude.asked("drip")) == ("fetched", "truncated", 1)
     assert rude.archived("drip")[0].truncated == "time"
-    assert shown["outcomes"][0]["duration_us"] == pytest.approx(WALL_SECONDS_MAX * 1e6, rel=0.2)
+    assert shown["outcomes"][0]["duration_us"] == pytest.approx(WALL_SECONDS_MAX * 1e6, rel=0.4)
 
 
 @pytest.mark.parametrize("habit", ["http-0.9", "header-bomb"])

@@ -170,7 +170,12 @@ class Parser:
         return [await self._parse(message) for message in messages]
 
     async def _finish(self, parsings: Sequence[Parsing], suspect: Position | None = None) -> None:
-        """Steps 4 to 6. A suspect is acquitted in the same group commit that makes its links durable."""
+        """Steps 4 to 6."""
+        await self._emit(parsings, suspect)
+        await self._commit([parsing.position for parsing in parsings])
+
+    async def _emit(self, parsings: Sequence[Parsing], suspect: Position | None = None) -> None:
+        """Steps 4 and 5. A suspect is acquitted in the same group commit that makes its links durable."""
         pages = [(parsing.event, parsing.parsed) for parsing in parsings if parsing.parsed is not None]
         if suspect is None:
             positions = await self._publish(pages)
@@ -179,7 +184,6 @@ class Parser:
         if pages:
             await self._count(pages)
             await self._accept([_output(event, parsed, positions.get(event.fp, ())) for event, parsed in pages], None)
-        await self._commit([parsing.position for parsing in parsings])
 
     async def _acquit(self, position: Position) -> None:
         """What a body could do to the process it has done by now: a death from here on is not its own.

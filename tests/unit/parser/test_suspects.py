@@ -50,6 +50,10 @@ class Partition:
         self._archive.commit()
         self.committed = max(position.offset for position in positions) + 1
 
+    def uncommitted(self) -> dict[int, int]:
+        """See `Consumer.uncommitted`."""
+        return {self.shard: self.committed}
+
     async def mark(self, position: Position) -> int:
         """See `Marks.mark`."""
         await asyncio.sleep(0)  # noqa: TID251 - a turn of the loop, no time

@@ -12,6 +12,7 @@ import msgspec
 
 from limpet.runtime.disk import Disk
 from limpet.segments.layout import INDEX, OPEN, TEMPORARY, find, size_of
+from limpet.segments.settled import SETTLED
 from limpet.warc import Member, members, parse_segment_name
 
 READ_BYTES: Final = 1_048_576
@@ -56,7 +57,9 @@ class Archive:
         """Files that are neither segments nor theirs."""
         for folder in self.folders:
             for entry in self._disk.names(folder):
-                if not _segment_of(entry) and not _segment_of(entry.removesuffix(TEMPORARY).removesuffix(INDEX)):
+                if entry.endswith(SETTLED) or _segment_of(entry):
+                    continue  # a hint for recovery may outlive its segment's opening
+                if not _segment_of(entry.removesuffix(TEMPORARY).removesuffix(INDEX)):
                     yield folder / entry
 
     def reader(self, segment: Segment, replica: Replica) -> Read:

@@ -12,8 +12,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
-from limpet.model.errors import CannotGoOn
-from limpet.runtime.sqliteopen import connect_read_only
+from limpet.runtime.sqliteopen import connect_read_only, other_version
 from limpet.schemas.sqlite import SEEN_VERSION, SHARD_VERSION, parse
 
 CACHE_BYTES: Final = 4_000_000
@@ -84,7 +83,7 @@ def open_shard(path: Path, cache_bytes: int) -> sqlite3.Connection:
     version = connection.execute("PRAGMA user_version").fetchall()[0][0]
     if version != SHARD_VERSION:
         connection.close()
-        raise CannotGoOn(f"{path} has schema version {version}, this Limpet reads version {SHARD_VERSION}")
+        raise other_version(path, version, SHARD_VERSION)
     return connection
 
 

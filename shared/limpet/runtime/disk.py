@@ -14,7 +14,7 @@ class DiskFile(Protocol):
         ...
 
     def sync(self) -> None:
-        """fdatasync. After an OSError nothing on this file may be trusted or retried (fsyncgate, PostgreSQL 2018)."""
+        """Fdatasync. After an OSError nothing on this file may be trusted or retried (fsyncgate, PostgreSQL 2018)."""
         ...
 
     def truncate(self, size_bytes: int) -> None:

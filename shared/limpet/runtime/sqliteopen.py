@@ -9,7 +9,7 @@ from typing import Final, Literal, TypeVar
 
 import msgspec
 
-from limpet.model.errors import CannotGoOn, Definite
+from limpet.model.errors import CannotGoOn, Definite, UsageError
 from limpet.runtime.sqlitetx import Reader
 from limpet.schemas.sqlite import Schema
 
@@ -21,6 +21,15 @@ WAL_BYTES_MAX: Final = 8_388_608
 BUSY_SECONDS: Final = 10.0  # readers of another process may hold the WAL's recovery lock for a moment
 STATEMENTS_MAX: Final = 256
 _COUNTERS: Final = msgspec.json.Decoder(dict[str, int])
+
+
+class OtherVersionError(UsageError, CannotGoOn):
+    """The file was written by another version of Limpet, which can read it."""
+
+
+def other_version(path: Path, found: int, ours: int) -> OtherVersionError:
+    """The error that names both versions and the way out."""
+    return OtherVersionError(f"{path} has schema version {found}, not {ours}: use the Limpet that made it")
 
 
 class FileLockedError(Definite):
@@ -71,7 +80,9 @@ def _create(connection: sqlite3.Connection, path: Path, schema: Schema) -> None:
     if version == schema.version:
         return
     if version != 0:
-        raise CannotGoOn(f"{path} has schema version {version}, not {schema.version}: use the Limpet that made it")
+        raise OtherVersionError(
+            f"{path} has schema version {version}, not {schema.version}: use the Limpet that made it"
+        )
     connection.executescript(f"BEGIN IMMEDIATE; {schema.script} PRAGMA user_version = {schema.version}; COMMIT;")
     _sync_directory(path.parent)
 
@@ -145,5 +156,7 @@ def open_read_only(path: Path, schema: Schema, cache_bytes: int = 500_000) -> Re
         raise CannotGoOn(f"cannot open {path}: {error}") from error
     if version != schema.version:
         connection.close()
-        raise CannotGoOn(f"{path} has schema version {version}, not {schema.version}: use the Limpet that made it")
+        raise OtherVersionError(
+            f"{path} has schema version {version}, not {schema.version}: use the Limpet that made it"
+        )
     return ReadOnlyFile(path, connection, schema)

@@ -52,7 +52,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--only", action="append", choices=PARTS, help="measure only this part (may be repeated)")
     parser.add_argument("--quick", action="store_true", help=f"a small form that writes no evidence: {QUICK}")
     parser.add_argument("--hosts", type=int, default=1_000, help="hosts of the web (default: %(default)s)")
-    parser.add_argument("--pages", type=int, default=80, help="pages of each host (default: %(default)s)")
+    parser.add_argument("--pages", type=int, default=160, help="pages of each host (default: %(default)s)")
     parser.add_argument("--urls", type=int, default=1_000_000, help="known URLs to resume with (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=5, help="starts and resumes of each kind (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=7, help="of the web (default: %(default)s)")

@@ -68,6 +68,7 @@ DEFINITIONS: Final[dict[str, Definition]] = {
     "resume_seconds": Definition("resume", "launch to first request, known URLs, after a clean stop, median", "s", 3.0),
     "resume_seconds_max": Definition("resume", "the slowest of these", "s"),
     "resume_killed_seconds": Definition("resume", "the same after kill -9 of every process, median", "s", 3.0),
+    "stop_seconds": Definition("resume", "Ctrl-C to the end of the command, every host at work, median", "s"),
     "resume_rss_mib_max": Definition("resume", "largest resident set of any Limpet process meanwhile", "MiB", 300.0),
     "resume_state_bytes_per_url": Definition("resume", "bytes of state (shards, seen) per URL", "B"),
 }

@@ -3,6 +3,7 @@
 import statistics
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -10,11 +11,12 @@ from origin import OriginProcess
 from scenarios import known_urls
 from scenarios.crawling import OWNED, LimpetProcess, LogTail, bytes_below
 from scenarios.figures import Result
-from scenarios.procfs import monotonic_seconds
+from scenarios.procfs import family, monotonic_seconds, usages
 from scenarios.speed import MIB, BenchFailed, Say
 
 WAIT_SECONDS_MAX: Final = 300.0
 POLL_SECONDS: Final = 0.02
+RESUMES_SECONDS_MAX: Final = 120.0
 AT_WORK_SECONDS: Final = 3.0  # what a resumed crawl works before it is stopped again
 
 
@@ -59,36 +61,62 @@ def resume(directory: Path, *, rounds: int, hosts: int, urls: int, seed: int, sa
         known_urls.build(into, origin.seeds, urls, OWNED, robots)
         say(f"written in {monotonic_seconds() - began:.0f} s")
         state_bytes = bytes_below(into / "shards", into / "seen")
-        clean, rss = _resumes(into, log, rounds, say, killed=False)
-        killed, rss_killed = _resumes(into, log, rounds, say, killed=True)
+        clean = _resumes(into, log, rounds, say, killed=False)
+        killed = _resumes(into, log, rounds, say, killed=True)
     values = {
-        "resume_seconds": statistics.median(clean),
-        "resume_seconds_max": max(clean),
-        "resume_killed_seconds": statistics.median(killed),
-        "resume_rss_mib_max": max(rss, rss_killed) / MIB,
+        "resume_seconds": statistics.median(one.start_seconds for one in clean),
+        "resume_seconds_max": max(one.start_seconds for one in clean),
+        "resume_killed_seconds": statistics.median(one.start_seconds for one in killed),
+        "stop_seconds": statistics.median(one.stop_seconds for one in clean),
+        "resume_rss_mib_max": max(one.rss_bytes_max for one in (*clean, *killed)) / MIB,
         "resume_state_bytes_per_url": state_bytes / urls,
     }
-    details = {"rounds": rounds, "hosts": hosts, "urls": urls, "clean": _rounded(clean), "killed": _rounded(killed)}
+    details = {
+        "rounds": rounds,
+        "hosts": hosts,
+        "urls": urls,
+        "clean": _rounded([one.start_seconds for one in clean]),
+        "killed": _rounded([one.start_seconds for one in killed]),
+        "stop": _rounded([one.stop_seconds for one in clean]),
+    }
     return Result("resume", values, details)
 
 
-def _resumes(into: Path, log: Path, rounds: int, say: Say, *, killed: bool) -> tuple[list[float], int]:
-    """Seconds of each resume, and the largest resident set of all. One more comes first and leaves what they find."""
-    found, rss_bytes_max = [], 0
+@dataclass(frozen=True, slots=True)
+class _Resumed:
+    """One resume: how long until its first request, and until its end once it was told to stop."""
+
+    start_seconds: float
+    stop_seconds: float
+    rss_bytes_max: int
+
+
+def _resumes(into: Path, log: Path, rounds: int, say: Say, *, killed: bool) -> list[_Resumed]:
+    """So many resumes, or as many as fit into some minutes; one more comes first and leaves what they find."""
+    give_up = monotonic_seconds() + RESUMES_SECONDS_MAX
+    found: list[_Resumed] = []
     for _ in range(rounds + 1):
-        with LimpetProcess(["crawl", "--into", str(into), "-q"], into.parent / "output.txt") as limpet:
-            found.append(_first_request_seconds(limpet, LogTail(log)))
-            time.sleep(AT_WORK_SECONDS)
-            sample = limpet.sample(0, limpet.pid)
-            rss_bytes_max = max(rss_bytes_max, *(one.rss_bytes_max for one in sample.limpet.values()))
-            if killed:
-                limpet.kill()
-            else:
-                limpet.interrupt()
-                limpet.end()
+        found.append(_resume(into, log, killed=killed))
+        if monotonic_seconds() > give_up and len(found) > 1:
+            break
     how = "kill -9" if killed else "a clean stop"
-    say(f"{rounds} resumes after {how}: " + ", ".join(f"{one:.2f}" for one in found[1:]) + " s")
-    return found[1:], rss_bytes_max
+    shown = ", ".join(f"{one.start_seconds:.2f}" for one in found[1:])
+    say(f"{len(found) - 1} resumes after {how}: {shown} s")
+    return found[1:]
+
+
+def _resume(into: Path, log: Path, *, killed: bool) -> _Resumed:
+    with LimpetProcess(["crawl", "--into", str(into), "-q"], into.parent / "output.txt") as limpet:
+        start_seconds = _first_request_seconds(limpet, LogTail(log))
+        time.sleep(AT_WORK_SECONDS)
+        rss_bytes_max = max(one.rss_bytes_max for one in usages(family(limpet.pid)).values())
+        told = monotonic_seconds()
+        if killed:
+            limpet.kill()
+        else:
+            limpet.interrupt()
+            limpet.end()
+    return _Resumed(start_seconds, monotonic_seconds() - told, rss_bytes_max)
 
 
 def _first_request_seconds(limpet: LimpetProcess, tail: LogTail) -> float:

@@ -27,9 +27,13 @@ from limpet.model.identity import (
 )
 from limpet.runtime import Random, new_incarnation
 
-_AGENT: Final = re.compile(r"[A-Za-z_-][A-Za-z0-9_-]{0,63}", re.ASCII)
+_AGENT: Final = re.compile(r"[A-Za-z_-]{1,64}", re.ASCII)
 _CONTACT: Final = re.compile(r"[!-'*-~]{3,200}", re.ASCII)  # visible ASCII without parentheses: it goes into a comment
 _WORKERS_DEFAULT_MAX: Final = 4
+REQUISITES_DEFAULT: Final = False
+"""Whether a new crawl fetches what its pages need to be shown, unless told otherwise."""
+EXTRAS_DEFAULT: Final = False
+"""Whether a new crawl reads alternates, feeds and sitemaps."""
 _ONE_HOST_SCOPES: Final = frozenset({"page", "host", "prefix"})
 
 
@@ -138,6 +142,7 @@ def _check_differences(facts: Facts, arguments: argparse.Namespace) -> None:
     stored = {
         "scope": facts.scope.kind,
         "depth": facts.scope.depth_max,
+        "no_requisites": not facts.scope.requisites,
         "agent": facts.agent,
         "contact": facts.contact,
         "exact_urls": facts.identity.exact_urls,
@@ -158,7 +163,7 @@ def _new_facts(arguments: argparse.Namespace, clock: Clock, rng: Random) -> Fact
     agent = arguments.agent if arguments.agent is not None else "limpet"
     if not _AGENT.fullmatch(agent):
         raise UsageError(
-            f"--agent {agent!r} is no product token: use letters, digits, - and _ (robots.txt matches on it)"
+            f"--agent {agent!r} is no product token: use letters, - and _ only, since robots.txt is matched on it (RFC 9309)"
         )
     contact = arguments.contact or ""
     if contact and not (
@@ -178,7 +183,12 @@ def _new_facts(arguments: argparse.Namespace, clock: Clock, rng: Random) -> Fact
         replicas=arguments.replicas or 1,
         agent=agent,
         contact=contact,
-        scope=ScopeFacts(kind=arguments.scope or "host", depth_max=arguments.depth),
+        scope=ScopeFacts(
+            kind=arguments.scope or "host",
+            depth_max=arguments.depth,
+            requisites=REQUISITES_DEFAULT and not arguments.no_requisites,
+            extras=EXTRAS_DEFAULT,
+        ),
         created_us=clock.wall_us(),
     )
 

@@ -101,7 +101,7 @@ def as_text(summary: Summary, folder: Folder, limit: int | None) -> str:
     size = show_bytes(end.wire_bytes - report.begin.wire_bytes)
     took = f"{show_duration(report.elapsed_seconds)} ({rate:.1f} pages/s)"
     lines = [
-        _headline(report, limit),
+        _headline(summary, limit),
         f"  this run   {show_count(pages, 'page')}, {size} in {took}",
         f"  in all     {show_count(end.pages, 'page')}, {show_bytes(end.wire_bytes)}",
         "  URLs       " + (", ".join(f"{count:,} {name}" for name, count in end.states.items()) or "none"),
@@ -120,16 +120,23 @@ def as_text(summary: Summary, folder: Folder, limit: int | None) -> str:
     return "\n".join(lines)
 
 
-def _headline(report: Report, limit: int | None) -> str:
-    match report.ending:
+def _headline(summary: Summary, limit: int | None) -> str:
+    match summary.report.ending:
         case Ending.DONE:
-            return "Done."
+            return _done(summary)
         case Ending.LIMIT:
             return f"Stopped at the limit of {show_count(limit or 0, 'page')}."
         case Ending.TIME_LIMIT:
             return "Stopped at the time limit."
         case Ending.INTERRUPTED:
             return "Interrupted; nothing is lost."
+
+
+def _done(summary: Summary) -> str:
+    """Done is said only where nothing is left and every seed went well."""
+    if summary.waiting:
+        return "Nothing can be fetched within patience; run the same command again later for what waits."
+    return "Done, but for seeds that ended badly." if summary.bad_seeds or summary.report.seeding.rejected else "Done."
 
 
 def _bad_seed_lines(summary: Summary) -> list[str]:

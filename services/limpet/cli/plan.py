@@ -163,7 +163,7 @@ def _new_facts(arguments: argparse.Namespace, clock: Clock, rng: Random) -> Fact
     agent = arguments.agent if arguments.agent is not None else "limpet"
     if not _AGENT.fullmatch(agent):
         raise UsageError(
-            f"--agent {agent!r} is no product token: use letters, - and _ only, since robots.txt is matched on it (RFC 9309)"
+            f"--agent {agent!r} is no product token: use letters, - and _ (robots.txt matches on it, RFC 9309 §2.2.1)"
         )
     contact = arguments.contact or ""
     if contact and not (

@@ -5,6 +5,16 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
+from limpet.admission.hops import (
+    REDIRECTS_MAX,
+    SEED_REDIRECTS_MAX,
+    SITEMAPS_MAX,
+    is_near_requisite,
+    keeps_depth,
+    redirects,
+    run_of,
+    step,
+)
 from limpet.admission.rules import Candidate as Sighting
 from limpet.admission.rules import Context, Limits, Park, Reject, Rule, judge
 from limpet.admission.scope import Scope
@@ -15,9 +25,6 @@ from limpet.model.urls import InvalidUrl, SplitUrl, split
 from limpet.urlstore import Candidate
 from limpet.urlstore import Reject as CountedReject
 
-SEED_REDIRECTS_MAX = 5
-REDIRECTS_MAX = 10
-HOPS = {LinkKind.NAVIGATION: "L", LinkKind.REDIRECT: "R", LinkKind.REQUISITE: "E"}
 SAMPLE_CHARS_MAX = 500
 
 
@@ -62,9 +69,14 @@ class Desk:
         found: dict[bytes, Candidate] = {}
         rejects: dict[tuple[str, str], CountedReject] = {}
         for page in pages:
+            stray = self._is_stray(page)
             for link in page.links:
-                self._one(page, link, context, found, rejects, now_us)
+                self._one(page, link, stray, context, found, rejects, now_us)
         return Judged(list(found.values()), list(rejects.values()))
+
+    def _is_stray(self, page: PageLinks) -> bool:
+        """Whether a page is off scope, fetched only to show another: its needs are met, nothing else on it counts."""
+        return run_of(page.hops, "E") > 0 and not self._scope.admits(page.url)
 
     def cap(self, candidates: Sequence[Candidate]) -> Judged:
         """Park what exceeds its host's cap, reject what exceeds ten times that. Seeds are exempt."""
@@ -90,6 +102,7 @@ class Desk:
         self,
         page: PageLinks,
         link: Link,
+        stray: bool,
         context: Context,
         found: dict[bytes, Candidate],
         rejects: dict[tuple[str, str], CountedReject],
@@ -99,22 +112,22 @@ class Desk:
             parts = split(link.url)
         except InvalidUrl:
             return _reject(rejects, "", Rule.INVALID_URL, link.url)
-        redirect = link.kind is LinkKind.REDIRECT
-        hops = page.hops + HOPS.get(link.kind, "L")
-        seed = redirect and page.seed and len(hops) <= SEED_REDIRECTS_MAX and not hops.strip("R")
+        hops = step(page.hops, link.kind)
+        seed = link.kind is LinkKind.REDIRECT and page.seed and len(hops) <= SEED_REDIRECTS_MAX and not hops.strip("R")
         sighting = Sighting(
             url=link.url,
             host=parts.host,
-            depth=page.depth if redirect else page.depth + 1,
+            depth=page.depth if keeps_depth(hops, link.kind) else page.depth + 1,
             kind=link.kind,
             nofollow=link.nofollow,
             seed=seed,
+            requisite=_is_requisite(hops, link.kind),
         )
         verdict = judge(sighting, context)
         if isinstance(verdict, Reject):
             return _reject(rejects, parts.host, verdict.rule, link.url)
-        if len(hops) - len(hops.rstrip("R")) > REDIRECTS_MAX:
-            return _reject(rejects, parts.host, Rule.REDIRECT_CHAIN, link.url)
+        if rule := _too_far(sighting, hops, stray):
+            return _reject(rejects, parts.host, rule, link.url)
         if self._host_allowed is not None and not self._host_allowed(parts.host):
             return _reject(rejects, parts.host, Rule.SCOPE, link.url)
         candidate = self._candidate(sighting, parts, page.fp, hops, now_us)
@@ -147,6 +160,20 @@ class Desk:
         return self._candidate(sighting, parts, b"", "", now_us)
 
 
+def _is_requisite(hops: str, kind: LinkKind) -> bool:
+    """Whether the link at the end of `hops` may leave the scope: it is needed, or where what is needed has moved."""
+    return kind in (LinkKind.REQUISITE, LinkKind.REDIRECT) and is_near_requisite(hops)
+
+
+def _too_far(sighting: Sighting, hops: str, stray: bool) -> Rule | None:
+    """What hop paths rule out."""
+    if stray and not sighting.requisite:
+        return Rule.REQUISITE_PAGE
+    if redirects(hops) > REDIRECTS_MAX:
+        return Rule.REDIRECT_CHAIN
+    return Rule.SITEMAP_CHAIN if run_of(hops, "M") > SITEMAPS_MAX else None
+
+
 def _no_urls(_host: str) -> int:
     return 0
 
@@ -158,6 +185,7 @@ def _sighting(candidate: Candidate) -> Sighting:
         depth=candidate.depth,
         kind=LinkKind(candidate.kind),
         seed=candidate.seed,
+        requisite=_is_requisite(candidate.hops, LinkKind(candidate.kind)),
     )
 
 

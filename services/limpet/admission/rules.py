@@ -40,8 +40,12 @@ class Rule(StrEnum):
     """Farther from a seed than a real site reaches."""
     REPEATED_SEGMENT = "repeated_segment"
     """The same path segment again and again: relative links that feed on themselves."""
+    REQUISITE_PAGE = "requisite_page"
+    """On something off scope that was fetched only to show a page: its links lead nowhere, its needs not far."""
     REDIRECT_CHAIN = "redirect_chain"
     """More redirects in a row than any page is worth."""
+    SITEMAP_CHAIN = "sitemap_chain"
+    """A sitemap in an index in an index: deeper than the protocol goes."""
     LINKS_PER_PAGE = "links_per_page"
     """Beyond the number of links taken from one page; counted by the parser."""
     HOST_CAP = "host_cap"
@@ -63,6 +67,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     """A link as admission meets it: canonical `url`, its `host` (as `limpet.model.urls.split` gives it), link hops.
 
     `seed` is for URLs the user named: only validity and length bind them. `nofollow` is the link's own or its page's.
+    `requisite`: near enough to a page that needs it to be fetched off scope, see `limpet.admission.hops`.
     """
 
     url: str
@@ -71,6 +76,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     kind: LinkKind = LinkKind.NAVIGATION
     nofollow: bool = False
     seed: bool = False
+    requisite: bool = False
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,7 +133,7 @@ def _can_exist(host: str) -> bool:
 
 def _unwanted(candidate: Candidate, context: Context) -> Rule | None:
     """What the user or the page does not want."""
-    if not context.scope.admits(candidate.url):
+    if not candidate.requisite and not context.scope.admits(candidate.url):
         return Rule.SCOPE
     if candidate.nofollow and not context.limits.follow_nofollow:
         return Rule.NOFOLLOW

@@ -110,6 +110,9 @@ def _add_facts(crawl: argparse.ArgumentParser) -> None:
     facts = crawl.add_argument_group("stored with the crawl (a resume may repeat them, not change them)")
     facts.add_argument("--scope", choices=SCOPES, help="what belongs to the crawl, seen from each seed (default: host)")
     facts.add_argument("--depth", type=_typed(_depth), metavar="N", help="follow at most N links from a seed")
+    facts.add_argument(
+        "--no-requisites", action="store_true", default=None, help="leave out images, style sheets and scripts"
+    )
     facts.add_argument("--agent", metavar="TOKEN", help="name that robots.txt knows us by (default: limpet)")
     facts.add_argument("--contact", metavar="C", help="mail address or URL where a site owner reaches you")
     facts.add_argument("--exact-urls", action="store_true", default=None, help="keep utm_*, gclid and fbclid apart")

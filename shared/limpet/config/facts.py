@@ -5,19 +5,25 @@ difference is refused by name (`UsageError` naming both values), not adapted to.
 """
 
 import msgspec
-from limpet.model.identity import IdentityRules
 
 from limpet.model.errors import UsageError
+from limpet.model.identity import IdentityRules
 
 LAYOUT_VERSION = 1
 
 
 class ScopeFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What belongs to the crawl. `depth_max` and the cap are None when unlimited."""
+    """What belongs to the crawl. `depth_max` and the cap are None when unlimited.
+
+    `requisites`: also what its pages need to be shown, wherever that lies. `extras`: also alternates, feeds and
+    sitemaps, and the entries of these.
+    """
 
     kind: str = "host"  # page | host | domain | prefix | any
     depth_max: int | None = None
     follow_nofollow: bool = False
+    requisites: bool = False
+    extras: bool = False
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):

@@ -193,7 +193,9 @@ def test_rule_names_are_frozen() -> None:
         "depth",
         "depth_trap",
         "repeated_segment",
+        "requisite_page",
         "redirect_chain",
+        "sitemap_chain",
         "links_per_page",
         "host_cap",
     ]

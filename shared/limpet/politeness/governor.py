@@ -39,7 +39,7 @@ UNFINISHED_SECONDS_MIN = 10.0
 UNFINISHED_OWNED_SECONDS_MIN = 1.0
 UNFINISHED = "unfinished request"
 BUSY_SECONDS = 0.05
-PARKED_SECONDS: Final = 60.0
+PARKED_SECONDS: Final = 300.0
 """A host in line is called; should that fail, it asks by itself after so long."""
 
 LOCATED_SECONDS_MAX: Final = 60.0

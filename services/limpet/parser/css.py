@@ -41,8 +41,8 @@ def references(sheet: str) -> Iterator[str]:
             case _:
                 if not _in_word(sheet, start):  # "my-url(" is another function
                     text, position = _url(sheet, position)
-        if text:
-            yield _unescaped(text)
+        if text and (reference := _unescaped(text)):
+            yield reference
 
 
 def _word(sheet: str, start: int, least: int = 0) -> tuple[str | None, int]:

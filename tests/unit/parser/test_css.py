@@ -53,6 +53,7 @@ from limpet.parser.css import references
         ("a{b:url(bad\\\n) c:url(x)}", ["x"]),
         ("a{b:url()}", []),
         ("a{b:url('')}", []),
+        ("a{b:url(\\", []),
         ("a{b:url(x", ["x"]),
         ("a{b:url( x ", ["x"]),
         ("a{b:url('x", ["x"]),

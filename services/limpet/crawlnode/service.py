@@ -375,10 +375,6 @@ class CrawlNode:
             later = max(0.0, self._governor.line_up(state))
         self._scheduler.schedule(entry, now + later)
 
-    def shift(self, moved_us: int) -> None:
-        """The wall clock was moved, and taken as right: waits keep their length."""
-        self._governor.shift(moved_us)
-
     async def _drain(self) -> None:
         while self._visits or self._finishing:
             await asyncio.wait(self._visits | self._finishing)

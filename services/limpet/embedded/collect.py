@@ -5,7 +5,7 @@ happened between the end of the first and the begin of the second, and at that m
 jobs or in repair, and nothing was due within patience. No cache and no queue in memory is asked.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import msgspec
@@ -89,6 +89,7 @@ class Collector:
     def __init__(self, views: ShardViews, clock: Clock) -> None:
         self._views = views
         self._clock = clock
+        self._boot_id = clock.boot_id()
 
     def collect(self, *, whole: bool = False) -> Collected:
         """A look at every shard; `whole` reads what is left to do in any case. Raises `CannotGoOn`."""
@@ -98,7 +99,18 @@ class Collector:
         busy = collected.state(State.LEASED) > 0 or collected.total(counters.JOBS_OPEN) > 0
         if busy and not whole:
             return collected
-        return msgspec.structs.replace(collected, rest=_rest(views))
+        return msgspec.structs.replace(collected, rest=_rest(views, self._ahead_us))
+
+    def _ahead_us(self, view: ShardView) -> int:
+        """How far our wall clock is ahead of the one that a shard's times count by.
+
+        That is the wall clock as it stood when the shard's owner started. Until a clock that was set has made the owner
+        start again, waits would look longer or shorter than they are.
+        """
+        anchor = view.anchor()
+        if anchor is None or anchor.boot_id != self._boot_id:
+            return 0
+        return self._clock.wall_us() - self._clock.boot_us() - anchor.offset_us
 
 
 def quiet(before: Collected, now: Collected, until_us: int) -> bool:
@@ -130,9 +142,10 @@ def settled(before: Collected, now: Collected) -> bool:
     return before.completions == now.completions and unread == 0
 
 
-def _rest(views: dict[int, ShardView]) -> Rest:
+def _rest(views: dict[int, ShardView], ahead_us: Callable[[ShardView], int]) -> Rest:
     unfinished = [view.unfinished() for view in views.values()]
-    queues = sorted((queue for view in views.values() for queue in view.queues()), key=lambda queue: queue.effective_us)
+    queues = [_shifted(queue, ahead_us(view)) for view in views.values() for queue in view.queues()]
+    queues.sort(key=lambda queue: queue.effective_us)
     ends, read = _ends(views), _read(views)
     return Rest(
         leased=sum(one.leased for one in unfinished),
@@ -142,6 +155,10 @@ def _rest(views: dict[int, ShardView]) -> Rest:
         queues=tuple(queues),
         offsets=tuple(sorted((*log, offset) for log, offset in (*ends.items(), *read.items()))),
     )
+
+
+def _shifted(queue: QueueState, us: int) -> QueueState:
+    return queue._replace(due_us=queue.due_us + us, effective_us=queue.effective_us + us) if us else queue
 
 
 def _ends(views: dict[int, ShardView]) -> dict[tuple[str, int, int], int]:

@@ -43,13 +43,17 @@ from limpet.segments.local import LocalSegments
 from limpet.segments.writer import WriterLimits
 from limpet.urlstore import AdmitResult, UrlStore
 
-__all__ = ["Ports", "Quota", "Ring", "SeedReport", "admit_seeds", "recover"]
+__all__ = ["ClockMoved", "Ports", "Quota", "Ring", "SeedReport", "admit_seeds", "recover"]
 
 UPKEEP_SECONDS = 5.0
 CLOCK_SETTLE_SECONDS = 10.0
 DAY_US = 86_400_000_000
 ROBOTS_LIMITS = DecodeLimits(decoded_bytes_max=1_000_000)
 _LOG = logging.getLogger("limpet.ring")
+
+
+class ClockMoved(CannotGoOn):
+    """The wall clock was set under a running crawl, which has ended in order and is to be started again."""
 
 
 class SeedReport(msgspec.Struct, frozen=True):
@@ -96,7 +100,7 @@ class Ring:
             self._seen[number] = self._ports.parts.seen(self._folder.seen_file(number), self._commits)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Serve until `stop`, then drain. Raises `LimpetError` when it cannot go on."""
+        """Serve until `stop`, then drain. Raises `LimpetError` when it cannot go on, `ClockMoved` to start again."""
         facts, clock = self._folder.facts, self._clock
         archivist = Archivist(facts, self._ports.random, clock)
         writer = await self._segments.open_writer(self.incarnation, archivist.warcinfo)
@@ -108,15 +112,19 @@ class Ring:
         reconciler = self._reconciler(node)
         notifier = Notifier(list(self._stores().values()), self._settings.notify.webhook, clock, post_json)
         await health.confirm()
-        services = [node.run(stop), reconciler.run(stop), notifier.run(stop)]
-        services += [self._parser(shard).run(stop) for shard in self._in_any_order()]
-        services += [self._admission(shard, node).run(stop) for shard in self._shards.owned.values()]
-        watchers = [health.run(), self._upkeep(node), self._settle(node, writer), self._watch(health)]
+        leave = asyncio.Event()
+        services = [node.run(leave), reconciler.run(leave), notifier.run(leave)]
+        services += [self._parser(shard).run(leave) for shard in self._in_any_order()]
+        services += [self._admission(shard, node).run(leave) for shard in self._shards.owned.values()]
+        watchers = [health.run(), self._upkeep(), self._settle(node, writer), self._watch(health)]
+        watchers += [_hand_on(stop, leave), self._watch_clock(leave)]
         try:
             await _together(services, watchers)
         finally:
             await fetcher.close()
         await writer.close()
+        if not stop.is_set():
+            raise ClockMoved("the wall clock was set: starting again, so that every wait keeps its length")
 
     async def close(self) -> None:
         """Release everything; what is whole is marked clean."""
@@ -248,20 +256,28 @@ class Ring:
         return shard_of_host(host, self._folder.facts)
 
     # -- watchers ----------------------------------------------------------------------------------------------------
-    async def _upkeep(self, node: CrawlNode) -> None:
-        """Logs are trimmed, and a wall clock that was moved for good is taken as right, with every wait kept."""
+    async def _upkeep(self) -> None:
+        """Logs are trimmed."""
         while True:
             await self._clock.sleep(UPKEEP_SECONDS)
-            if self._clock.agrees():
-                await self._shards.trim()
-                continue
+            await self._shards.trim()
+
+    async def _watch_clock(self, leave: asyncio.Event) -> None:
+        """A wall clock that was moved for good ends the ring, in order. Until then nothing is claimed or sent.
+
+        The next start moves every stored time with the clock. Here too many times are under way, in memory and between
+        two steps, that were taken by the old one.
+        """
+        while True:
+            await self._clock.sleep(UPKEEP_SECONDS)
             before = self._clock.moved_us()
+            if self._clock.agrees():
+                continue
             await self._clock.sleep(CLOCK_SETTLE_SECONDS)
-            if not self._clock.agrees() and abs(self._clock.moved_us() - before) < 1_000_000:
-                moved_us = self._clock.accept()
+            moved_us = self._clock.moved_us()
+            if not self._clock.agrees() and abs(moved_us - before) < 1_000_000 and not leave.is_set():
                 log_event(_LOG, logging.WARNING, "the wall clock was moved", seconds=round(moved_us / 1e6))
-                node.shift(moved_us)
-                await self._shards.shift(moved_us)
+                leave.set()
 
     async def _settle(self, node: CrawlNode, writer: SegmentWriter) -> None:
         """Leave hints for recovery, so that a start after a death need not read whole segments."""
@@ -276,6 +292,13 @@ class Ring:
             await self._clock.sleep(self._settings.work.health_seconds_max / 2)
             if isinstance(health.last_error, CannotGoOn):
                 raise health.last_error
+
+
+async def _hand_on(stop: asyncio.Event, leave: asyncio.Event) -> None:
+    """What is asked from outside is asked inside."""
+    await stop.wait()
+    leave.set()
+    await asyncio.Event().wait()
 
 
 async def _together(services: Sequence[Awaitable[None]], watchers: Sequence[Awaitable[None]]) -> None:

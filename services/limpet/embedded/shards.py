@@ -100,12 +100,6 @@ class Shards:
             return
         await shard.store.set_anchor(now)
 
-    async def shift(self, moved_us: int) -> None:
-        """The wall clock was moved under us, and this is how far: waits keep their length."""
-        anchor = Anchor(boot_id=self._clock.boot_id(), offset_us=self._clock.anchor_us)
-        for shard in self.owned.values():
-            await shard.store.shift_times(moved_us, anchor)
-
     # -- consumers ---------------------------------------------------------------------------------------------------
     async def attach(self) -> None:
         """Open the logs of the other owners for reading; their files exist once seeds were admitted."""

@@ -5,8 +5,9 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from limpet.model.outcome import Outcome
 from limpet.runtime.sqlitetx import Reader
-from limpet.urlstore.sqlite import codes, reading
+from limpet.urlstore.sqlite import codes, reading, upkeep
 from limpet.urlstore.sqlite.dueindex import earliest
+from limpet.urlstore.sqlite.upkeep import Anchor
 from limpet.urlstore.types import ParseOutput, UrlRow
 
 T = TypeVar("T")
@@ -74,6 +75,10 @@ class ShardView:
             return [state for row in reader.all("queues") if (state := _queue_state(*row[1:])) is not None]
 
         return sorted(self._file.read(op), key=lambda queue: queue.effective_us)
+
+    def anchor(self) -> Anchor | None:
+        """What the shard's times count by: see `Anchor`. None for a shard that nobody has opened yet."""
+        return self._file.read(upkeep.anchor)
 
     def next_due(self) -> int | None:
         """The earliest effective time of any queue, None when nothing is due now or later."""

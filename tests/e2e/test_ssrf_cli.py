@@ -41,6 +41,14 @@ SCHEMES = ["file:///etc/passwd", "gopher://127.0.0.1/", "ftp://127.0.0.1/", "dic
 LISTENING = ["127.0.0.1", "127.0.0.2", "127.0.9.2", "::1"]
 
 
+CONFIG = """
+[politeness] # of servers that nobody will ever ask for anything
+floor_seconds = 0.0
+address_connections_max = 1000
+address_starts_per_second_max = 0.0
+"""
+
+
 class Trap:
     """Listens on addresses that nobody may connect to, all on one port, and counts who does."""
 
@@ -110,7 +118,9 @@ def trap() -> Iterator[Trap]:
 def crawl(tmp_path_factory: pytest.TempPathFactory, trap: Trap) -> Iterator[RawCrawl]:
     """One crawl of all tricks, by one worker, so that no redirect is left to another one."""
     with RawSites(tricky_sites(trap.port)) as sites:
-        yield RawCrawl(tmp_path_factory.mktemp("ssrf"), sites, "--workers", "1", "--patience", "2s", owned=(OURS,))
+        yield RawCrawl(
+            tmp_path_factory.mktemp("ssrf"), sites, "--workers", "1", "--patience", "2s", config=CONFIG, owned=(OURS,)
+        )
 
 
 def test_nobody_was_connected_to(crawl: RawCrawl, trap: Trap) -> None:

@@ -118,6 +118,7 @@ class Disturbed:
             return run.wait()
 
 
+@pytest.mark.slow
 def test_g24_deaths_and_interrupts_lose_nothing(tmp_path: Path) -> None:
     """Kill -9 with requests open, kill -9 of the restart, Ctrl-C once, Ctrl-C twice; then the command runs to its end:
     all eleven pages have a whole record, and what was asked twice was in flight at a kill.

@@ -20,6 +20,7 @@ from limpet.model.events import DocumentFetched, PageLinks
 from limpet.model.identity import Fingerprinter
 from limpet.parser.decode import DecodeLimits
 from limpet.parser.page import parse_member
+from limpet.parser.wants import Wants
 from limpet.reconciler.verify_links import WantedLink
 
 
@@ -44,7 +45,13 @@ class FolderLinks:
 
     def __call__(self, member: bytes, page: DocumentFetched) -> list[WantedLink]:
         """See `AdmissibleLinks.__call__`."""
-        parsed = parse_member(member, page, links_max=self._settings.rules.page_links_max, limits=DecodeLimits())
+        parsed = parse_member(
+            member,
+            page,
+            links_max=self._settings.rules.page_links_max,
+            limits=DecodeLimits(),
+            wants=wants_of(self._facts),
+        )
         links = PageLinks(
             fp=page.fp,
             fetched_us=page.fetched_us,
@@ -63,6 +70,11 @@ class FolderLinks:
         if count not in self._desks:
             self._desks[count] = make_desk(self._facts, self._settings, tuple(url for _, url in self._seeds[:count]))
         return self._desks[count]
+
+
+def wants_of(facts: Facts) -> Wants:
+    """Which links the crawl takes from a page."""
+    return Wants(requisites=facts.scope.requisites, extras=facts.scope.extras, agent=facts.agent)
 
 
 def make_desk(

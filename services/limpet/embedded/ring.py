@@ -18,7 +18,7 @@ from limpet.config import Facts, Settings
 from limpet.crawlnode.archive import Archivist
 from limpet.crawlnode.health import Health, Outage
 from limpet.crawlnode.service import CrawlNode
-from limpet.embedded.admissible import make_desk
+from limpet.embedded.admissible import make_desk, wants_of
 from limpet.embedded.folder import Folder
 from limpet.embedded.notifier import Notifier, post_json
 from limpet.embedded.ports import Ports
@@ -222,6 +222,7 @@ class Ring:
             mortality=self._ports.mortality,
             settings=self._settings,
             crawl=self._folder.facts.crawl,
+            wants=wants_of(self._folder.facts),
         )
 
     def _admission(self, shard: Shard, node: CrawlNode) -> Admission:

@@ -37,6 +37,7 @@ from limpet.robots import (
     gives_up,
     next_step,
 )
+from limpet.robots.retrieval.answers import UNPARSEABLE
 from limpet.runtime import Random
 from limpet.urlstore import AuthorityRow, UrlStore
 from limpet.warc import CaptureMeta
@@ -169,8 +170,16 @@ class RobotsDesk:
         await self._steps.put_robots(store, row)
         self._keep(_Known(row, state))
         self._obey_delay(authority, state, host)
+        self._tell(authority, settled)
+
+    def _tell(self, authority: str, settled: Settled) -> None:
+        """What allows although it does not look like it: an operator should see it."""
         if settled.access_denied:
-            log_event(_LOG, logging.INFO, "robots.txt is forbidden, which allows", reason=settled.reason)
+            log_event(
+                _LOG, logging.INFO, "robots.txt is forbidden, which allows", authority=authority, reason=settled.reason
+            )
+        if settled.reason == UNPARSEABLE:
+            log_event(_LOG, logging.WARNING, "robots.txt is unparseable and has no rules", authority=authority)
 
     async def _settle(self, authority: str, permit: Permit, store: UrlStore) -> Settled:
         """Hop by hop, each under the permit of the host it goes to."""

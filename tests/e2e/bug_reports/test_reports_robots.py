@@ -164,7 +164,6 @@ def test_g14_forbidden_rules_are_told(crawl: RawCrawl) -> None:
     assert "robots.txt is forbidden, which allows" in crawl.log
 
 
-@pytest.mark.xfail(strict=True, reason="the reason `unparseable` is kept in the authority's row and not logged")
 def test_g13_rules_that_nobody_can_read_are_told(crawl: RawCrawl) -> None:
     """UTF-16 has no valid rule; that must not look like a site without rules."""
     assert "unparseable" in crawl.log

@@ -140,7 +140,7 @@ def _check_gate(gate: Gate, seed: Seed, *, owned: bool) -> None:
         elif packed(host) is not None:
             reason = gate.check_address(host, host, seed.parts.port, owned=False)
     if reason is not None:
-        raise UsageError(f"{place}{seed.url} would be refused ({reason}): if it is yours, add --owned {host}")
+        raise UsageError(f"{place}{seed.url} would be refused ({reason}): if it is yours, crawl it with --owned {host}")
 
 
 def _check_one_host(public: set[str], known: set[str], fresh: dict[str, Seed]) -> None:

@@ -27,7 +27,7 @@ def stored(path: Path) -> Path:
         (["example.org"], "'example.org' is not an http or https URL: write https://example.org/"),
         (["ftp://example.org/"], "'ftp://example.org/' is not an http or https URL"),
         ([], "no URL to begin with: give at least one, or -i FILE"),
-        (["http://127.0.0.1:8000/"], "add --owned 127.0.0.1"),
+        (["http://127.0.0.1:8000/"], "crawl it with --owned 127.0.0.1"),
         (["http://a.example/", "http://b.example/"], "one seed host, not 2"),
         (["http://a.example/", "--scope", "any"], "--scope any needs owned hosts only"),
         (["http://127.0.0.1/", *OWNED, "--scope", "any"], "add --limit N or --depth N"),

@@ -62,7 +62,7 @@ def test_what_the_gate_would_refuse_is_refused_with_the_flag(url: str, flag: str
     """Private addresses in every spelling and ports below 1024 name the exact flag to add."""
     with pytest.raises(UsageError, match="would be refused") as caught:
         judged([url])
-    assert str(caught.value).endswith(f"add {flag}")
+    assert str(caught.value).endswith(f"crawl it with {flag}")
 
 
 def test_the_flag_that_the_refusal_names_is_enough() -> None:

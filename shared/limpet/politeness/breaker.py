@@ -60,6 +60,15 @@ def probes(row: HostRow) -> bool:
     return row.trips > 0
 
 
+def undecided(row: HostRow, unjudged: int) -> bool:
+    """Whether `unjudged` answers have to be known before another request: a probe's, or those that may open it."""
+    if unjudged <= 0:
+        return False
+    failing = row.transient > 0 and row.transient + unjudged >= TRANSIENT_MAX
+    refusing = row.refused > 0 and row.refused + unjudged >= REFUSED_MAX
+    return row.trips > 0 or failing or refusing
+
+
 def opened(row: HostRow, now_us: int, fraction: float) -> HostRow:
     """The row of a host that is now left alone. `fraction` in [0, 1) lengthens the wait by up to a quarter."""
     seconds = min(OPEN_SECONDS_MAX, OPEN_SECONDS * 2 ** min(row.trips, _DOUBLINGS_MAX))

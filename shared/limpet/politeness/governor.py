@@ -239,8 +239,8 @@ class Governor:
     def _own_ready_in(self, state: HostState) -> float:
         gap = state.free_at - self._clock.monotonic()
         wait = (state.row.wait_us - self._clock.wall_us()) / 1e6 if state.row.wait_us else 0.0
-        probing = state.unjudged > 0 and breaker.probes(state.row)
-        busy = BUSY_SECONDS if state.busy or probing else 0.0
+        undecided = breaker.undecided(state.row, state.unjudged)
+        busy = BUSY_SECONDS if state.busy or undecided else 0.0
         return max(gap, wait, busy)
 
     def line_up(self, state: HostState) -> float:

@@ -4,6 +4,7 @@ import pytest
 
 from e2e.rudecrawl import RudeCrawl, show
 
+SECOND_US = 1_000_000
 MINUTES_5_US = 300_000_000
 SLACK_US = 30_000_000  # a run lasts that long at most
 UNREACHABLE = {
@@ -48,7 +49,10 @@ def test_waits_are_all_that_is_left_and_are_told(rude: RudeCrawl) -> None:
 def test_waits_outlive_the_run(rude: RudeCrawl) -> None:
     """The same command again asks nobody for anything, and ends the same way."""
     assert rude.again.code == 3
-    assert rude.waits(rude.again) == rude.waits(rude.result)
+    before, after = rude.waits(rude.result), rude.waits(rude.again)
+    assert {name: wait["reason"] for name, wait in after.items()} == {n: wait["reason"] for n, wait in before.items()}
+    for name, wait in after.items():
+        assert wait["until_us"] == pytest.approx(before[name]["until_us"], abs=SECOND_US)
     assert rude.requests_again.total() == 0
 
 

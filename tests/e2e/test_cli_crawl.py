@@ -152,7 +152,7 @@ def test_killed_processes_come_back_and_leave_nobody(tmp_path: Path) -> None:
         assert result.code == 130, result
         assert "recovering what it left" in result.stderr
         assert not any(_runs(pid) for pid in third)
-        assert limpet("crawl", "--into", folder, "-q").code == 0
+        assert limpet("crawl", "--into", folder, "--delay", "0", "-q").code == 0
         assert_complete(folder, origin)
 
 

@@ -126,7 +126,7 @@ def _add_limits(crawl: argparse.ArgumentParser) -> None:
     limits.add_argument("--time-limit", type=_typed(parse_duration), metavar="D", help="stop after D (90s, 10m, 2h)")
     limits.add_argument("--delay", type=_typed(parse_duration), metavar="S", help="least pause between two requests")
     limits.add_argument("--budget", type=_typed(parse_count), metavar="N", help="requests a UTC day (0: no budget)")
-    limits.add_argument("--owned", action="append", default=[], metavar="CIDR|HOST", help="yours: may be private; remembered")
+    limits.add_argument("--owned", action="append", default=[], metavar="CIDR|HOST", help="yours, remembered")
     limits.add_argument(
         "--patience", type=_typed(parse_duration), metavar="D", default=600.0, help="wait so long for URLs (10m)"
     )

@@ -7,7 +7,7 @@ class SeededRandom:
     """`Random` that a seed replays. Its tokens are guessable: for rehearsals only."""
 
     def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)
+        self._random = random.Random(seed)  # noqa: S311 - replayable on purpose
 
     def token(self, size_bytes: int) -> bytes:
         """See `Random.token`."""

@@ -1,7 +1,7 @@
 """Virtual time: an event loop that never waits, so that days of politeness run in milliseconds and a seed replays them.
 
-The loop's clock stands still while anything can run and jumps to the next timer when nothing can. Real sockets still work
-(they are polled without waiting), but a rehearsal should not need any.
+The loop's clock stands still while anything can run and jumps to the next timer when nothing can. Real sockets still
+work (they are polled without waiting), but a rehearsal should not need any.
 """
 
 import asyncio

@@ -55,7 +55,8 @@ def _most_by_budget(world: World, at_us: int) -> int:
 def most_alone(world: World, site: Site, at_us: int) -> int:
     """Requests of a host that has the world to itself, as early as gap, waits, breaker, restarts and clock allow."""
     floor_us, delay_us = int(world.floor_seconds * SECOND), int(site.crawl_delay_seconds * SECOND)
-    restarts = [back for _, worker, back in world.kills if worker == site.worker]
+    settled = [jump_us + SETTLE_US for jump_us, _ in world.jumps]
+    restarts = sorted(settled + [back for _, worker, back in world.kills if worker == site.worker])
     now_us, n, done, failures, refusals, trips = floor_us, 0, 0, 0, 0, 0
     while done < site.pages:
         while restarts and restarts[0] <= now_us:

@@ -59,7 +59,6 @@ class Worker:
         )
         self.scheduler = Scheduler()
         self.in_flight: dict[str, tuple[Permit, int]] = {}
-        self.held_until_us = 0
         self.tick_us: int | None = None
 
 
@@ -83,6 +82,7 @@ class Drive:
         self.workers: list[Worker | None] = [None] * world.workers
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._serial = 0
+        self.accepted_us = 0  # how far the wall was moved, as far as times on the disk know
 
     def run(self) -> None:
         """To the horizon, or until everything is done."""
@@ -137,17 +137,18 @@ class Drive:
         self.clock.jumped_us += by_us
 
     def _accept(self) -> None:
-        """The wall clock stays where it was put: waits in memory and on the disk keep their length."""
-        moved = 0
-        for worker in filter(None, self.workers):
-            if not worker.clock.agrees():
-                moved = worker.clock.accept()
-                worker.governor.shift(moved)
+        """The wall clock stays where it was put: workers drain and start again, and times on the disk move along."""
+        moved_us = self.clock.jumped_us - self.accepted_us
+        self.accepted_us = self.clock.jumped_us
         for name, row in self.rows.items():
-            wait_us = row.wait_us + moved if row.wait_us else 0
-            self.rows[name] = replace(row, wait_us=wait_us, broken_us=row.broken_us + moved if row.broken_us else 0)
-        for worker in filter(None, self.workers):
-            self._tick(worker)
+            wait_us = row.wait_us + moved_us if row.wait_us else 0
+            broken_us = row.broken_us + moved_us if row.broken_us else 0
+            self.rows[name] = replace(row, wait_us=wait_us, broken_us=broken_us)
+        for number, worker in enumerate(self.workers):
+            if worker is not None and not worker.clock.agrees():
+                assert not worker.in_flight, "drained"
+                self.workers[number] = None
+                self._start(number)
 
     # -- what a crawl node does --------------------------------------------------------------------------------------
     def _know(self, worker: Worker, site: Site) -> None:

@@ -49,7 +49,7 @@ class Politeness(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     latency_multiple: Seconds = 5.0
     latency_gap_seconds_max: Seconds = 30.0
     global_rate_max: Seconds = 0.0  # starts per second of one worker, 0 = no cap
-    budget_per_day: Annotated[int, msgspec.Meta(ge=0)] = 0  # requests of a UTC day, target and ceiling; 0 = none
+    budget_per_day: Annotated[int, msgspec.Meta(ge=0, le=10**12)] = 0  # of a UTC day, target and ceiling; 0 = none
     domain_connections_max: Count = 2
     platform_connections_max: Count = 8
     platform_starts_per_second_max: Seconds = 4.0  # 0 = no cap, here and below

@@ -358,17 +358,6 @@ class Governor:
             return state.row
         return replace(state.row, wait_us=until_us, wait_reason=UNFINISHED)
 
-    def shift(self, moved_us: int) -> None:
-        """The wall clock was moved by `moved_us` and taken as right: every wait keeps its length."""
-        for state in self._hosts.values():
-            row = state.row
-            state.row = replace(
-                row,
-                wait_us=max(1, row.wait_us + moved_us) if row.wait_us else 0,
-                broken_us=max(1, row.broken_us + moved_us) if row.broken_us else 0,
-            )
-            state.last_good_us = max(1, state.last_good_us + moved_us) if state.last_good_us else 0
-
     # -- answers -----------------------------------------------------------------------------------------------------
     def failing(self, state: HostState, *, good: bool) -> None:
         """Count answers that mean trouble, for the length of the next wait; a good answer resets."""

@@ -48,15 +48,6 @@ def test_after_a_start_a_host_waits_one_full_gap() -> None:
     assert governor.ready_in(governor.host("a.example")) == 1.0
 
 
-def test_a_wall_clock_that_was_moved_shortens_no_wait() -> None:
-    """Rows in memory are moved along with those on the disk."""
-    clock, governor = make()
-    state = ready(governor, clock, "a.example")
-    governor.wait_until(state, clock.wall_us() + 50_000_000, "http_503")
-    governor.shift(3_600_000_000)
-    assert state.row.wait_us == clock.wall_us() + 3_650_000_000
-
-
 # -- ceilings ----------------------------------------------------------------------------------------------------------
 def test_two_connections_a_registrable_domain() -> None:
     """However many hosts it has."""

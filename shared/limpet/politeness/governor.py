@@ -197,7 +197,7 @@ class Governor:
         now_us = self._clock.boot_us()
         mine, shared = self._ledger_keys(state)
         for key in () if ahead else (*mine, *shared):
-            if key.name != state.called and self._lines.waiting(key.name):
+            if key.name != state.called and self._lines.others_first(key.name, state):
                 return Blocked(key, max(1, self._key_wait_us(key)))
         found = [b for b in (self._mine.blocked(mine, now_us), shared and self._shares.blocked(shared, now_us)) if b]
         return max(found, key=lambda blocked: blocked.us) if found else None

@@ -53,6 +53,16 @@ class Lines(Generic[W]):
         """Whether anybody stands in `name`'s line."""
         return name in self._lines
 
+    def others_first(self, name: str, waiter: W) -> bool:
+        """Whether somebody else is at the head of `name`'s line."""
+        found = self._lines.get(name)
+        if found is None:
+            return False
+        line = found[1]
+        while line and line[0].parked != name:
+            line.popleft()
+        return bool(line) and line[0] is not waiter
+
     def next_us(self) -> int | None:
         """When somebody is to be called."""
         while self._alarms and self._armed.get(self._alarms[0][1]) != self._alarms[0][0]:

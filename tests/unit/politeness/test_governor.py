@@ -266,6 +266,18 @@ def test_a_turn_that_is_not_used_goes_to_the_next() -> None:
     exchange(governor, states[2])
 
 
+def test_the_head_of_a_line_may_go_without_being_called() -> None:
+    """Who asks again by itself is not held up by its own place."""
+    clock, governor = make()
+    states = [ready(governor, clock, f"{n}.example", PUBLIC) for n in range(3)]
+    exchange(governor, states[0])
+    for state in states[1:]:
+        governor.line_up(state)
+    clock.pass_seconds(0.2)
+    assert governor.permit(states[2]) is None
+    exchange(governor, states[1])
+
+
 def test_a_request_that_holds_up_another_goes_ahead_of_the_line_not_of_the_ceiling() -> None:
     """The next hop of a redirected robots.txt."""
     clock, governor = make()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from limpet.bus import Position
 from limpet.bus.sqlite import SqliteConsumer, SqliteLog, SqliteProducer
 from limpet.clock import DurableClock
+from limpet.clock.durable import TOLERANCE_US
 from limpet.config import Settings
 from limpet.embedded.folder import Folder
 from limpet.embedded.ports import Ports
@@ -19,6 +20,7 @@ from limpet.urlstore.sqlite.upkeep import Anchor
 from limpet.urlstore.sqlite.view import ShardView
 
 SUSPECT = "suspect"
+NOISE_US = 1_000  # two clocks cannot be read in one instant
 FOREIGN_CACHE_BYTES = 131_072
 CREATED_SECONDS_MAX = 10.0
 
@@ -95,8 +97,10 @@ class Shards:
         stored = shard.store.anchor()
         if stored is not None and stored.boot_id == now.boot_id:
             moved_us = now.offset_us - stored.offset_us
-            if abs(moved_us) > 2_000_000:
+            if abs(moved_us) > TOLERANCE_US:
                 await shard.store.shift_times(moved_us, now)
+            elif abs(moved_us) > NOISE_US:
+                await shard.store.shift_waits(moved_us, now)
             return
         await shard.store.set_anchor(now)
 

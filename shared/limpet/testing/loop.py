@@ -5,11 +5,14 @@ work (they are polled without waiting), but a rehearsal should not need any.
 """
 
 import asyncio
+import contextvars
+import math
 import selectors
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar, TypeVarTuple
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 EPOCH_US = 1_800_000_000_000_000
 """Wall clock of a rehearsal at loop time 0."""
@@ -48,6 +51,23 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         """Virtual seconds."""
         return self._jump.now
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[*Ts], object],
+        *args: *Ts,
+        context: contextvars.Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """See `AbstractEventLoop.call_at`. Timers fall on whole microseconds, later ones at least one ahead.
+
+        Else a sleep of less than the clock's resolution would be over before time has moved, and who waits for the rest
+        of a deadline in a loop would wait for ever.
+        """
+        now = self.time()
+        if when > now:
+            when = max(math.ceil(when * 1e6) / 1e6, now + 1e-6)
+        return super().call_at(when, callback, *args, context=context)
 
 
 class SimClock:

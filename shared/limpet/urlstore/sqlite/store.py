@@ -280,6 +280,10 @@ class SqliteUrlStore:
         """Remember it."""
         await self._file.write(lambda tx: upkeep.set_anchor(tx, anchor))
 
+    async def shift_waits(self, delta_us: int, anchor: upkeep.Anchor) -> None:
+        """The same for a clock that moved so little that only what hosts asked for matters: few rows, not every URL."""
+        await self._file.write(lambda tx: upkeep.shift_waits(tx, delta_us, anchor))
+
     async def shift_times(self, delta_us: int, anchor: upkeep.Anchor | None = None) -> None:
         """Move every durable due time, wait and lease by `delta_us`: the wall clock moved, the intervals did not.
 

@@ -11,6 +11,7 @@ from limpet.urlstore.sqlite.names import Names
 from limpet.urlstore.types import AuthorityRow, Notice, RepairItem
 
 _ANCHOR: Final = "anchor"
+_WAITS: Final = ("shift_host", "shift_authority")
 _SHIFTS: Final = (
     "shift_url",
     "shift_due",
@@ -71,6 +72,13 @@ def anchor(reader: Reader) -> Anchor | None:
 def set_anchor(tx: Tx, anchor: Anchor) -> None:
     """Store the anchor."""
     tx.run("meta_put", (_ANCHOR, msgspec.json.encode(anchor).decode()))
+
+
+def shift_waits(tx: Tx, delta_us: int, anchor: Anchor) -> None:
+    """Move the waits of hosts and authorities alone."""
+    for query in _WAITS:
+        tx.run(query, (delta_us,))
+    set_anchor(tx, anchor)
 
 
 def shift_times(tx: Tx, delta_us: int, anchor: Anchor | None) -> None:

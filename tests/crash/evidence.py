@@ -1,5 +1,6 @@
 """What a crawl left behind, read without Limpet: plain SQL, plain gzip, and the witness's log."""
 
+import json
 import sqlite3
 import zlib
 from collections import Counter
@@ -15,6 +16,7 @@ import msgspec
 
 from crash.witness import Visit
 from crash.world import World
+from limpet.testing.loop import EPOCH_US
 
 STATES = {0: "due", 1: "leased", 2: "fetched", 3: "denied", 4: "gone", 5: "failed", 6: "parked", 7: "review"}
 OPEN = ".open"
@@ -27,7 +29,7 @@ class Death(msgspec.Struct, frozen=True):
     at_us: int
     outcomes: dict[str, int]  # URL -> outcomes committed
     robots: frozenset[str]  # authorities with a verdict
-    waits_us: dict[str, int]  # host -> wait
+    waits_us: dict[str, int]  # host -> wait, in time as it really passes
     visits: dict[str, int]  # URL -> requests sent until then
 
 
@@ -187,7 +189,10 @@ def what_is_durable(at_us: int, shard_files: list[Path], visits: list[Visit]) ->
     for path in shard_files:
         outcomes.update(url for (url,) in query(path, "SELECT u.url FROM outcome o JOIN url u ON u.id = o.url"))
         robots.update(name for (name,) in query(path, "SELECT name FROM authority WHERE robots <> x''"))
-        waits_us.update(query(path, "SELECT name, wait_us FROM host WHERE wait_us > 0"))
+        anchors = [json.loads(text) for (text,) in query(path, "SELECT value FROM meta WHERE name = 'anchor'")]
+        moved_us = anchors[0]["offset_us"] - EPOCH_US if anchors else 0  # what the crawl takes the wall clock for
+        waits = query(path, "SELECT name, wait_us FROM host WHERE wait_us > 0")
+        waits_us |= {host: wait_us - moved_us for host, wait_us in waits}
     return Death(at_us, dict(outcomes), frozenset(robots), waits_us, dict(Counter(visit.url for visit in visits)))
 
 

@@ -148,7 +148,12 @@ class Rehearsal:
         loop = self._loop
         assert loop is not None
         web = FakeWeb(clock)
-        serve(web, self.world, lambda url: sum(visit.url == url for visit in self.visits))
+        serve(
+            web,
+            self.world,
+            lambda url: sum(visit.url == url for visit in self.visits),
+            lambda: EPOCH_US / 1e6 + loop.time(),
+        )
         return Witness(web, self.visits, loop.time, at_stage)
 
     async def _life(

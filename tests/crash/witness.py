@@ -1,6 +1,7 @@
 """The witness: stands between a crawl and its web, and writes down what was really sent, on the site's own clock."""
 
 from collections.abc import Callable
+from email.utils import parsedate_to_datetime
 
 import msgspec
 
@@ -47,7 +48,7 @@ class Witness:
 
         async def head_seen(head: Head) -> None:
             visit.head_us, visit.status = self._now_us(), head.status
-            visit.retry_after_us = int(head.get(b"retry-after") or b"0") * 1_000_000
+            visit.retry_after_us = _asked_us(head)
             self._at("head", request.url)
             if on_head is not None:
                 await on_head(head)
@@ -64,6 +65,15 @@ class Witness:
 
     def _now_us(self) -> int:
         return EPOCH_US + round(self._now() * 1e6)
+
+
+def _asked_us(head: Head) -> int:
+    """What Retry-After asks for, from the head's own Date on when it is a date."""
+    value = (head.get(b"retry-after") or b"0").decode()
+    if value.isdigit():
+        return int(value) * 1_000_000
+    date = (head.get(b"date") or b"").decode()
+    return round((parsedate_to_datetime(value) - parsedate_to_datetime(date)).total_seconds() * 1e6)
 
 
 def _unheard(_stage: str, _url: str) -> None:

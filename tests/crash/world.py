@@ -1,6 +1,8 @@
 """Small webs for rehearsals, and what a crawl of each must end with. Knows nothing of how Limpet works."""
 
+import math
 from collections.abc import Callable
+from email.utils import formatdate
 
 import msgspec
 
@@ -44,6 +46,9 @@ class Host(msgspec.Struct, kw_only=True):
     rejected: tuple[str, ...] = ()  # links that a rule turns away
     crawl_delay_seconds: float = 0.0
     slow: tuple[str, ...] = ()  # pages whose answer takes nearly as long as it may
+    latency_seconds: float = FAST_SECONDS
+    retry_after_seconds: int = RETRY_AFTER_SECONDS
+    retry_after_as_date: bool = False
     robots_busy: bool = False  # the first answer to robots.txt is 503 with Retry-After
     robots_at: str = ""  # robots.txt redirects there
     disallowed_before: tuple[str, ...] | None = None  # what it said on an earlier day, if it changed
@@ -245,17 +250,23 @@ Visits = Callable[[str], int]
 """URL -> how often it was asked for, the request at hand included."""
 
 
-def serve(web: FakeWeb, world: World, visits: Visits) -> None:
-    """Route the world's hosts on `web`."""
+def serve(web: FakeWeb, world: World, visits: Visits, now: Callable[[], float]) -> None:
+    """Route the world's hosts on `web`. `now` is the sites' own clock, in seconds of the Unix epoch."""
     for host in world.hosts:
-        web.route(host.name, _handler(world, host, visits))
+        web.route(host.name, _handler(world, host, visits, now))
 
 
-def _handler(world: World, host: Host, visits: Visits) -> Callable[[FetchRequest, int], FakeAnswer]:
+def _handler(
+    world: World, host: Host, visits: Visits, now: Callable[[], float]
+) -> Callable[[FetchRequest, int], FakeAnswer]:
     def handle(request: FetchRequest, _now_us: int) -> FakeAnswer:
         path = request.url.removeprefix(host.base)
         answer = _answer(world, host, path, first=visits(request.url) <= 1)
-        return msgspec.structs.replace(answer, latency_seconds=SLOW_SECONDS if path in host.slow else FAST_SECONDS)
+        if answer.status == 503:
+            answer = msgspec.structs.replace(answer, headers=_retry_after(host, now()))
+        return msgspec.structs.replace(
+            answer, latency_seconds=SLOW_SECONDS if path in host.slow else host.latency_seconds
+        )
 
     return handle
 
@@ -268,7 +279,7 @@ def _answer(world: World, host: Host, path: str, *, first: bool) -> FakeAnswer:
     if path in host.redirects:
         return FakeAnswer(status=302, headers=((b"Location", host.redirects[path].encode()),))
     if path in host.busy and first:
-        return _busy()
+        return FakeAnswer(status=503)
     if path in host.flaky and first:
         return FakeAnswer(status=500)
     if path == "/rules":
@@ -283,12 +294,18 @@ def _robots(host: Host, *, first: bool) -> FakeAnswer:
     if host.robots_at:
         return FakeAnswer(status=302, headers=((b"Location", host.robots_at.encode()),))
     if host.robots_busy and first:
-        return _busy()
+        return FakeAnswer(status=503)
     return FakeAnswer(body=host.robots())
 
 
-def _busy() -> FakeAnswer:
-    return FakeAnswer(status=503, headers=((b"Retry-After", str(RETRY_AFTER_SECONDS).encode()),))
+def _retry_after(host: Host, now: float) -> tuple[tuple[bytes, bytes], ...]:
+    """Retry-After in one of its two forms. A date has no use without the server's own (RFC 9110 section 6.6.1)."""
+    seconds = host.retry_after_seconds
+    if not host.retry_after_as_date:
+        return ((b"Retry-After", str(seconds).encode()),)
+    head_at = now + host.latency_seconds
+    dates = (formatdate(math.ceil(at), usegmt=True).encode() for at in (head_at, head_at + seconds))
+    return tuple(zip((b"Date", b"Retry-After"), dates, strict=True))
 
 
 # -- what must come of it ----------------------------------------------------------------------------------------------

@@ -33,7 +33,8 @@ else
 endif
 
 test: $(VENV)/.test ## the default suite, under 5 minutes
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest tests/crash tests/properties
+	@$(BIN)/python -m pytest -n 2 --dist loadfile --ignore tests/crash --ignore tests/properties tests
 
 test-slow: $(VENV)/.test ## the long proofs: real kills, every crash point twice, real documentation
 	@$(BIN)/python -m pytest -m slow

@@ -13,12 +13,13 @@ from crash.world import World, changing_web, refusing_web
 from limpet.embedded.parts import Parts
 
 DAY_SECONDS: Final = 86_400.0
+RENEWED_STEPS: Final = ("fetch.rearm.", "fetch.robots.", "fetch.deny.", "fetch.hand_back.")
 RECOVERY_STEPS_MIN: Final = 4  # ending the leases of two shards, with a point on both sides
 
 
 def changing_walk(parts: Parts = REHEARSED) -> Walk:
-    """Die at crash points on a second day, when robots.txt does not forbid any more what it forbade on the first."""
-    walker = Walker("kill", made=Made(parts=parts), only=lambda point: point.occurrence <= 2)
+    """Die where robots.txt is fetched anew on a second day, and does not forbid any more what it forbade on the first."""
+    walker = Walker("kill", made=Made(parts=parts), only=lambda point: point.name.startswith(RENEWED_STEPS))
     with Rehearsal.of(changing_web(1)) as rehearsal:
         rehearsal.live(parts=parts)
         rehearsal.later(DAY_SECONDS + 3_600, changing_web(2))

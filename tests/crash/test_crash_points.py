@@ -26,6 +26,7 @@ from limpet.testing.death import CountingMortality, ScriptedDeath
 KINDS: tuple[Kind, ...] = ("points", "exchanges", "commits", "disk_operations")
 FORGET = "DELETE FROM output WHERE fp IN (SELECT fp FROM url WHERE url = 'http://alpha.test/one')"
 DAYS_SHUT = 7
+ROUGH_STEPS = ("fetch.notify.", "parse.job.", "parse.notify.", "admit.rows.")
 ROBOTS_STEPS = ("fetch.wait.", "fetch.robots.", "fetch.hand_back.")
 SLOW_HOST_FROM = 18  # exchanges of the rough web from which on the host with the long crawl-delay is asked
 
@@ -38,14 +39,15 @@ def sound(walk: Walk, what: str, deaths_min: int) -> None:
 
 
 class First:
-    """Lets each name through `times` times in a walk: at its first occurrences."""
+    """Lets some steps through a walk, at their first `times` occurrences."""
 
-    def __init__(self, times: int) -> None:
+    def __init__(self, steps: tuple[str, ...], times: int = 1) -> None:
+        self._steps = steps
         self._times = times
 
     def __call__(self, point: Point) -> bool:
         """Whether the walk stops here."""
-        return point.occurrence <= self._times
+        return point.occurrence <= self._times and point.name.startswith(self._steps)
 
 
 def test_an_undisturbed_crawl_shows_the_checkers_nothing() -> None:
@@ -64,15 +66,17 @@ def test_killed_at_every_crash_point() -> None:
 
 def test_killed_at_the_crash_points_of_a_rough_web() -> None:
     """The same where bodies break off, connections are refused, records read badly and hosts have too many URLs."""
-    only = First(1)
-    sound(walked("points", rough_web(), Walker("kill", only=only)), "kills at a crash point", 30)
-    robots = Walker("kill", only=lambda point: only(point) and point.name.startswith(ROBOTS_STEPS))
-    sound(walked("points", refusing_web(), robots), "kills at a crash point", len(ROBOTS_STEPS))
+    sound(walked("points", rough_web(), Walker("kill", only=First(ROUGH_STEPS))), "kills at a crash point", 8)
+    sound(walked("points", refusing_web(), Walker("kill", only=First(ROBOTS_STEPS))), "kills at a crash point", 6)
 
 
 def test_power_cut_at_crash_points() -> None:
     """When the power goes, what was not synced is lost, but for a torn piece: nothing acknowledged was among it."""
-    sound(walked("points", small_web(), Walker("power cut", only=First(1))), "power cuts at a crash point", 25)
+    sound(
+        walked("points", small_web(), Walker("power cut", only=First(("fetch.",), 2))),
+        "power cuts at a crash point",
+        20,
+    )
 
 
 def test_killed_in_the_middle_of_every_exchange() -> None:
@@ -85,7 +89,7 @@ def test_killed_in_the_middle_of_every_exchange() -> None:
 def test_killed_when_rules_have_changed() -> None:
     """What was denied under other rules is due again, though the process die between the two writes."""
     walk = changing_walk()
-    sound(walk, "kills at a crash point", 30)
+    sound(walk, "kills at a crash point", 4)
     assert Point("fetch.rearm.after", 1) in walk.points
 
 

@@ -19,7 +19,7 @@ from limpet.runtime import Disk
 from limpet.testing.disks import FailingSync, FullDisk, TornAppend
 from limpet.testing.fault_runners import FailedCommit, LostCommit
 
-SAMPLE = 6
+SAMPLE = 9
 GOES_ON = ("write", "sync")
 ROOM_BYTES = 6_000
 
@@ -69,7 +69,7 @@ def test_a_commit_that_failed() -> None:
 
 def test_an_append_that_happened_and_did_not_say_so() -> None:
     """The segment is abandoned, the capture goes to the next one: the same life goes on, no page is asked twice."""
-    endings = operations(small_web(), 2)
+    endings = operations(small_web(), 3)
     for operation in GOES_ON:
         assert endings[operation]["done"] > endings[operation]["failed"]
     assert endings["create"]["failed"] > 0

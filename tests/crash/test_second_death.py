@@ -28,7 +28,7 @@ def sound(world: World, mode: Mode, *, all_steps: bool, only: Only = everywhere)
 
 def test_killed_again_inside_recovery() -> None:
     """Whatever the first death left, a second one inside its recovery is put right by the third life."""
-    second = sound(small_web(), "kill", all_steps=False, only=every(3))
+    second = sound(small_web(), "kill", all_steps=False, only=every(4))
     assert {point.name for point in second.points} == RECOVERY
 
 

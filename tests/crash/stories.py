@@ -18,7 +18,7 @@ RECOVERY_STEPS_MIN: Final = 4  # ending the leases of two shards, with a point o
 
 
 def changing_walk(parts: Parts = REHEARSED) -> Walk:
-    """Die where robots.txt is fetched anew on a second day, and does not forbid any more what it forbade on the first."""
+    """Die where robots.txt is fetched anew on a second day, and forbids no more what it forbade on the first."""
     walker = Walker("kill", made=Made(parts=parts), only=lambda point: point.name.startswith(RENEWED_STEPS))
     with Rehearsal.of(changing_web(1)) as rehearsal:
         rehearsal.live(parts=parts)

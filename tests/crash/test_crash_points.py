@@ -1,11 +1,13 @@
 """Every crash point: a crawl is stopped on both sides of every durable step, at every occurrence, and started again."""
 
+import itertools
 import sqlite3
 from contextlib import closing
 
 import pytest
 
 from crash.checkers import anomalies, names
+from crash.evidence import members
 from crash.ledger import LEDGER
 from crash.rehearsal import Mode, Rehearsal
 from crash.stories import DAY_SECONDS, changing_walk, hop_walk
@@ -50,6 +52,18 @@ class First:
         return point.occurrence <= self._times and point.name.startswith(self._steps)
 
 
+class Late:
+    """Lets a step through a walk from its `since`-th occurrence on."""
+
+    def __init__(self, step: str, since: int) -> None:
+        self._step = step
+        self._since = since
+
+    def __call__(self, point: Point) -> bool:
+        """Whether the walk stops here."""
+        return point.occurrence >= self._since and point.name.startswith(self._step)
+
+
 def test_an_undisturbed_crawl_shows_the_checkers_nothing() -> None:
     """The checkers find nothing where nothing died, in every world, and the crawl ends by the rule that ends runs."""
     for world in (small_web(), rough_web(), refusing_web()):
@@ -82,7 +96,7 @@ def test_power_cut_at_crash_points() -> None:
 def test_killed_in_the_middle_of_every_exchange() -> None:
     """A host that may still be answering is left alone for two of its gaps, and at least ten seconds."""
     sound(walked("exchanges", small_web(), Walker("kill")), "kills in the middle of an exchange", 40)
-    late = Walker("kill", only=lambda point: point.occurrence >= SLOW_HOST_FROM)
+    late = Walker("kill", only=Late("exchange.", SLOW_HOST_FROM))
     sound(walked("exchanges", rough_web(), late), "kills in the middle of an exchange", 10)
 
 
@@ -130,6 +144,29 @@ def test_killed_when_a_fact_was_lost() -> None:
 def test_the_host_that_rules_are_redirected_to_is_left_alone_too() -> None:
     """robots.txt may lead to another host, which holds no lease: a death in that hop is remembered for it as well."""
     sound(hop_walk(), "kills in the middle of an exchange", 12)
+
+
+def rotten(twin: Rehearsal, place: int) -> list[str]:
+    """Flip a bit in one response record of the open segment, then start again; other records that are gone."""
+    path = next(path for path in twin.disk.snapshot() if path.name.endswith(".warc.gz.open"))
+    data = twin.disk.snapshot()[path]
+    spans = [(offset, length) for offset, length, member in members(data) if b"WARC-Type: response" in member[:60]]
+    offset, length = spans[place]
+    twin.disk.overwrite(path, offset + length // 2, bytes([data[offset + length // 2] ^ 1]))
+    twin.live()
+    evidence = twin.evidence()
+    others = [fact.place for fact in evidence.facts if fact.place is not None and fact.place[1] != offset]
+    segments = evidence.segments
+    return [f"lost record: {at}" for at in others if not any(members(segments[at[0]][at[1] : at[1] + at[2]]))]
+
+
+def test_one_rotten_record_costs_that_record_alone() -> None:
+    """Recovery cuts a torn tail; what was acknowledged behind a damaged record is no tail, and stays."""
+    places = itertools.count(1)
+    walker = Walker("kill", lambda _point, twin: rotten(twin, next(places)), only=Late("fetch.complete.", 8))
+    with Rehearsal.of(small_web()) as rehearsal:
+        walker.points(rehearsal)
+    sound(walker.walk, "kills with a rotten record", 8)
 
 
 def test_every_crash_point_is_passed() -> None:

@@ -100,6 +100,7 @@ def test_stamps_enclose_what_the_client_sees(origin: OriginProcess) -> None:
     sent = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
     _get(origin, "/page/1.html")
     received = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    origin.stop()
     requested, responded = _of(origin, Requested)[0], _of(origin, Responded)[0]
     assert responded.head_ns is not None
     assert sent < requested.t_ns < responded.head_ns <= responded.t_ns < received

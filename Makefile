@@ -7,7 +7,7 @@ SEED   ?=
 CONTACT?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install crawl test test-slow lint bench clean
+.PHONY: help install crawl test test-slow test-rehearsals lint bench clean
 
 help: ## show what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -36,8 +36,11 @@ test: $(VENV)/.test ## the default suite, under 5 minutes
 	@$(BIN)/python -m pytest tests/crash tests/properties
 	@$(BIN)/python -m pytest -n 2 --dist loadfile --ignore tests/crash --ignore tests/properties tests
 
-test-slow: $(VENV)/.test ## the long proofs: real kills, every crash point twice, real documentation
-	@$(BIN)/python -m pytest -m slow
+test-slow: $(VENV)/.test ## the long proofs that CI runs: real kills, real documentation, validators, large simulations
+	@$(BIN)/python -m pytest -m slow --ignore tests/crash tests
+
+test-rehearsals: $(VENV)/.test ## every death in every mode, nested, in every world: longer than CI has time for
+	@$(BIN)/python -m pytest -m slow tests/crash
 
 lint: $(VENV)/.test ## style, types, import contracts
 	@$(BIN)/ruff check services shared schemas loadtest tests

@@ -32,9 +32,10 @@ machine: HTML pages of about 72 KB with 50 links, half of them to other hosts, g
 since politeness towards a thousand strangers would leave nothing to measure. The origin's judge reads its log
 afterwards and must find no violation.
 
-CPU is what the kernel counts for every Limpet process from its start to its end. It depends little on what else the
-machine does, unlike pages per second. To compare machines, divide it by the CPU that one zlib -6 of a fixed page costs
-there: that is the row with ÷.
+CPU is what the kernel counts for every Limpet process from its start to its end. Work of others on the same cores makes
+it dearer by some percent (they share caches) and takes away most of what pages per second could be; the rows on busy
+cores tell how much that was. To compare machines, divide CPU by what one zlib -6 of a fixed page costs there: that is
+the row with ÷.
 """
 
 
@@ -46,12 +47,16 @@ def render(evidence: Mapping[str, Any]) -> str:
 
 def _part(part: str, found: Mapping[str, Any]) -> Iterator[str]:
     yield f"## {_TITLES[part]}\n"
-    yield f"{_circumstances(part, found['details'])} Measured on {found['date']} on {_machine(found)}.\n"
+    yield _circumstances(part, found["details"])
+    yield from _machine(found)
+    yield ""
     yield f"```\n{found['command']}\n```\n"
     yield "| Figure | Value | Target | |"
     yield "|---|---:|---|---|"
-    for name, value in found["figures"].items():
-        definition = DEFINITIONS[name]
+    for name, definition in DEFINITIONS.items():
+        if name not in found["figures"]:
+            continue
+        value = found["figures"][name]
         shown = f"{number(value)} {definition.unit}".rstrip()
         verdict = ("met" if definition.holds(value) else "missed") if definition.target else ""
         yield f"| {definition.title} | {shown} | {definition.target} | {verdict} |"
@@ -66,14 +71,12 @@ def _circumstances(part: str, details: Mapping[str, Any]) -> str:
     return f"{details['urls']:,} known URLs on {details['hosts']:,} hosts, {details['rounds']} resumes of each kind."
 
 
-def _machine(found: Mapping[str, Any]) -> str:
+def _machine(found: Mapping[str, Any]) -> Iterator[str]:
     machine = found["machine"]
-    return (
-        f"{machine['cores']} cores ({machine['cpu']}), {machine['memory_mib'] // 1024} GiB of memory, "
-        f"Python {machine['python']}, SQLite {machine['sqlite']}; load average before: "
-        f"{number(found['load_average_before'])}; one zlib -6 of the calibration page: "
-        f"{number(found['calibration_gzip_ms'])} ms"
-    )
+    yield f"Measured on {found['date']}: {machine['cores']} cores ({machine['cpu']}),"
+    yield f"{machine['memory_mib'] / 1024:.0f} GiB of memory, Python {machine['python']}, SQLite {machine['sqlite']};"
+    yield f"load average before it {number(found['load_average_before'])},"
+    yield f"one zlib -6 of the calibration page {number(found['calibration_gzip_ms'])} ms."
 
 
 def main() -> int:

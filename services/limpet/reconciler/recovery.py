@@ -122,7 +122,8 @@ class Recovery:
     async def _segment(self, info: SegmentInfo, report: RecoveryReport) -> None:
         """Cut, adopt, seal one segment of a dead writer."""
         found = await self._scan(info)
-        kept = self._recorded(info.name, found.whole_bytes)
+        torn = found.size_bytes > found.whole_bytes
+        kept = self._recorded(info.name, found.whole_bytes) if torn else []
         if kept:
             await self._keep_damaged(info.name, found, kept)
         else:

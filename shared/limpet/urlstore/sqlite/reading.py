@@ -12,6 +12,8 @@ from limpet.urlstore.types import AuthorityRow, HostRow, ParseOutput, Reject, Re
 OUTCOMES_A_BATCH: Final = 500
 OLDER_RUN_MAX: Final = 2_000
 """Outcomes of older segments in a row after which none of a younger one is expected: two may overlap at a roll."""
+UNRECORDED_MAX: Final = 20_000
+"""Outcomes without a record, such as network failures, that are passed over on the way."""
 
 _SEQ_MAX: Final = 2**62
 
@@ -85,12 +87,17 @@ def outcomes_after(reader: Reader, seq: int, limit: int) -> list[Outcome]:
 def recorded(reader: Reader, segment: str, offset: int) -> list[Location]:
     """Records of `segment` from `offset` on that outcomes name. Reads backwards, and stops well before the segment."""
     found: list[Location] = []
-    older, seq = 0, _SEQ_MAX
-    while older < OLDER_RUN_MAX and (batch := reader.all("outcomes_before", (seq, OUTCOMES_A_BATCH))):
+    older, unrecorded, seq = 0, 0, _SEQ_MAX
+    while (
+        older < OLDER_RUN_MAX
+        and unrecorded < UNRECORDED_MAX
+        and (batch := reader.all("outcomes_before", (seq, OUTCOMES_A_BATCH)))
+    ):
         seq = batch[-1][0]
         for _, data in batch:
             location = codes.outcome(data).location
             if location is None:
+                unrecorded += 1
                 continue
             older = 0 if location.segment >= segment else older + 1
             if location.segment == segment and location.offset >= offset:

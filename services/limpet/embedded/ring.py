@@ -336,6 +336,7 @@ async def recover(
     try:
         await shards.open(share)
         for shard in shards.owned.values():
+            shard.file.pace(0.0)  # recovery waits for each of its writes, and nothing shares them
             if not shard.file.was_clean:
                 await shard.mark_suspect(settings.work.parse_batch_max)
         recovery = ports.parts.recovery(

@@ -6,6 +6,7 @@ the segment is sealed; leases are ended last, so that what was adopted is not fe
 a death inside recovery is recovered from by the next one.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping
 
 import msgspec
@@ -107,10 +108,10 @@ class Recovery:
                 delay = self._crawl_delay(authority)
                 if delay:
                     self._governor.set_crawl_delay(self._governor.host(authority.host, store.host), delay)
-            for host in store.leased_hosts():
-                row = self._governor.unfinished(self._governor.host(host, store.host))
+            hosts = [self._governor.host(host, store.host) for host in store.leased_hosts()]
+            if hosts:
                 self._crashpoint("recover.waits.before")
-                await store.put_host(row)
+                await asyncio.gather(*(store.put_host(self._governor.unfinished(host)) for host in hosts))
                 self._crashpoint("recover.waits.after")
 
     def _crawl_delay(self, authority: AuthorityRow) -> float | None:

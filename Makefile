@@ -36,7 +36,7 @@ test: $(VENV)/.test ## the default suite, under 5 minutes
 	@$(BIN)/python -m pytest tests/crash tests/properties
 	@$(BIN)/python -m pytest -n 2 --dist loadfile --ignore tests/crash --ignore tests/properties tests
 
-test-slow: $(VENV)/.test ## the long proofs that CI runs: real kills, real documentation, validators, large simulations
+test-slow: $(VENV)/.test ## the long proofs: real kills, real documentation, validators, large simulations
 	@$(BIN)/python -m pytest -m slow --ignore tests/crash tests
 
 test-rehearsals: $(VENV)/.test ## every death in every mode, nested, in every world: longer than CI has time for

@@ -7,7 +7,7 @@ a death inside recovery is recovered from by the next one.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -42,6 +42,8 @@ from limpet.warc import (
 
 READ_BYTES = 1_048_576
 RECORD_BYTES_MAX = 1_100_000_000
+ADOPTIONS_MAX = 64  # that share their commits
+ADOPTIONS_BYTES_MAX = 8_388_608
 
 
 class _Found(msgspec.Struct):
@@ -133,8 +135,8 @@ class Recovery:
                 return  # its writer lives after all
             self._crashpoint("recover.cut.after")
             report.cut_bytes += max(0, found.size_bytes - found.whole_bytes)
-        for span in found.orphans:
-            report.adopted += await self._adopt(info.name, span)
+        for batch in _batches(found.orphans):
+            report.adopted += sum(await asyncio.gather(*(self._adopt(info.name, span) for span in batch)))
         self._crashpoint("recover.seal.before")
         await self._segments.seal(info.name, index_of(found.lines))
         self._crashpoint("recover.seal.after")
@@ -266,6 +268,20 @@ def event_of(outcome: Outcome, row: UrlRow, crawl: str) -> DocumentFetched:
         hops=row.hops,
         seed=row.seed,
     )
+
+
+def _batches(orphans: Sequence[CaptureSpan]) -> Iterator[list[CaptureSpan]]:
+    """Orphans to adopt side by side: so many that they share commits, so few that memory holds their records."""
+    batch: list[CaptureSpan] = []
+    size_bytes = 0
+    for span in orphans:
+        if batch and (len(batch) == ADOPTIONS_MAX or size_bytes + span.response.length > ADOPTIONS_BYTES_MAX):
+            yield batch
+            batch, size_bytes = [], 0
+        batch.append(span)
+        size_bytes += span.response.length
+    if batch:
+        yield batch
 
 
 def _fp(fields: Mapping[str, str]) -> bytes:

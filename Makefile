@@ -18,6 +18,7 @@ $(BIN)/limpet: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Limpet needs Python 3.11 or newer: make PYTHON=python3.12 install"; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) 2>/dev/null || { echo "cannot make a virtual environment: on Debian or Ubuntu, apt-get install python3-venv"; exit 2; }
 	@$(BIN)/pip install --quiet --disable-pip-version-check -e .
+	@$(BIN)/python -m compileall -q services shared schemas # as pip does for a wheel: every process starts sooner
 	@touch $(BIN)/limpet
 
 $(VENV)/.test: pyproject.toml $(BIN)/limpet

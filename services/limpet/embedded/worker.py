@@ -25,6 +25,7 @@ from limpet.embedded.quota import FileQuota, Quota, Unlimited
 from limpet.model.errors import LimpetError, UsageError
 from limpet.obs import configure_logging, log_event
 from limpet.politeness import FileShares
+from limpet.runtime.garbage import collect_rarely
 
 _PR_SET_PDEATHSIG: Final = 1
 _ORDER_BYTES_MAX: Final = 16_777_216
@@ -40,6 +41,7 @@ def main(argv: list[str]) -> int:
     order = _take_order(sys.stdin.buffer)
     if order is None:
         return 0
+    collect_rarely()
     configure_logging(order.log_level, Folder.open(Path(order.folder)).worker_log(order.slot))
     threading.Thread(target=_die_at_end_of, args=(sys.stdin.buffer,), daemon=True).start()
     return _run(order)

@@ -5,9 +5,12 @@ BIN    := $(VENV)/bin
 INTO   ?= crawl
 SEED   ?=
 CONTACT?=
+SERVERS?= .servers
+FORM   ?=
+WHICH  ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install crawl test test-slow test-rehearsals lint bench clean
+.PHONY: help install crawl test test-slow test-rehearsals lint bench servers-up servers-status servers-down clean
 
 help: ## show what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -44,13 +47,25 @@ test-rehearsals: $(VENV)/.test ## every death in every mode, nested, in every wo
 	@$(BIN)/python -m pytest -m slow tests/crash
 
 lint: $(VENV)/.test ## style, types, import contracts
-	@$(BIN)/ruff check services shared schemas loadtest tests
-	@$(BIN)/ruff format --check services shared schemas loadtest tests
+	@$(BIN)/ruff check services shared schemas loadtest tests infra
+	@$(BIN)/ruff format --check services shared schemas loadtest tests infra
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --config pyproject.toml
 
 bench: $(VENV)/.test ## CPU per page, memory, start and resume times, each with its command; BENCH=--quick for a try
 	@PYTHONPATH=loadtest $(BIN)/python -m scenarios.bench $(BENCH)
+
+SERVE = @PYTHONPATH=infra/local $(BIN)/python -m servers
+SERVE_WHAT = --folder $(SERVERS) $(if $(WHICH),--which $(WHICH))
+
+servers-up: $(VENV)/.test ## real servers on loopback without containers; WHICH=kafka,… FORM=single|three SERVERS=folder
+	$(SERVE) up $(SERVE_WHAT) $(if $(FORM),--form $(FORM))
+
+servers-status: $(VENV)/.test ## which of them serve, on which ports
+	$(SERVE) status $(SERVE_WHAT)
+
+servers-down: $(VENV)/.test ## end them; their data stays in the folder
+	$(SERVE) down $(SERVE_WHAT)
 
 clean: ## remove what the targets above made
 	@rm -rf $(VENV) $(INTO) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -14,6 +14,7 @@ from servers.processes import Process, spawn
 from servers.trouble import Trouble
 
 DEATH_SECONDS_MAX: Final = 20.0
+PORTS_SECONDS_MAX: Final = 3.0
 LOG_LINES: Final = 4
 
 
@@ -63,12 +64,7 @@ class Node:
         """Start it unless it runs. Raises `Trouble` when one of its ports is taken."""
         if self.alive:
             return
-        taken = {name: port for name, port in self.ports.items() if not ports.free(port)}
-        if taken:
-            name, port = next(iter(taken.items()))
-            raise Trouble(
-                f"port {port} ({name} of {self.name}) is taken by another process: end it, or remove {self.folder}"
-            )
+        self._await_ports()
         self.data.mkdir(parents=True, exist_ok=True)
         process = spawn(self.words, self.folder, self.log, env=self.env, tied=self.tied)
         write(self.folder / "process.json", {"pid": process.pid, "started": process.started})
@@ -102,6 +98,17 @@ class Node:
         except OSError:
             return "it printed nothing"
         return " | ".join(line.strip() for line in lines[-LOG_LINES:] if line.strip()) or "it printed nothing"
+
+    def _await_ports(self) -> None:
+        """The threads of a killed JVM hold its sockets for a moment longer than its first thread lives."""
+        deadline = time.monotonic() + PORTS_SECONDS_MAX
+        while taken := {name: port for name, port in self.ports.items() if not ports.free(port)}:
+            if time.monotonic() > deadline:
+                name, port = next(iter(taken.items()))
+                raise Trouble(
+                    f"port {port} ({name} of {self.name}) is taken by another process: end it, or remove {self.folder}"
+                )
+            time.sleep(0.02)
 
     def _send(self, signum: signal.Signals) -> bool:
         process = self.process

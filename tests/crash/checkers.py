@@ -108,7 +108,7 @@ def _differs(evidence: Evidence, fact: Fact, record: Record) -> str:
         return f"is of {record.url} at {record.date_us} with status {record.status}"
     host = evidence.world.by_name[fact.url.split("/")[2]]
     path = fact.url.removeprefix(host.base)
-    if fact.status != 200 or path not in host.pages:
+    if fact.status != 200 or path not in host.served:
         return ""
     sent = body_of(host, path)
     body = record.block.split(b"\r\n\r\n", 1)[1].removesuffix(b"\r\n\r\n")

@@ -173,6 +173,24 @@ class RearmsAfterwards(FetchSteps):
             await super().rearm_denied(*self._to_rearm.pop())
 
 
+class SitemapsAfterwards(FetchSteps):
+    """Stores the new rules first, then makes links of the sitemaps that they name."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._to_publish: list[tuple[Producer, Sequence[tuple[int, bytes]]]] = []
+
+    async def publish_sitemaps(self, producer: Producer, messages: Sequence[tuple[int, bytes]]) -> None:
+        """See `FetchSteps.publish_sitemaps`."""
+        self._to_publish.append((producer, messages))
+
+    async def put_robots(self, store: UrlStore, row: AuthorityRow) -> None:
+        """See `FetchSteps.put_robots`."""
+        await super().put_robots(store, row)
+        while self._to_publish:
+            await super().publish_sitemaps(*self._to_publish.pop())
+
+
 class AllowOn5xx(RobotsDesk):
     """Takes a server's failure for "there is no robots.txt"."""
 

@@ -21,7 +21,7 @@ from crash.parts import REHEARSED
 from crash.witness import AtStage, Visit, Witness
 from crash.world import World, serve
 from limpet.clock import Clock
-from limpet.config import Facts, ScopeFacts, Settings
+from limpet.config import Facts, Settings
 from limpet.embedded.collect import Collector, finished
 from limpet.embedded.folder import Folder
 from limpet.embedded.parts import Parts
@@ -89,7 +89,7 @@ class Rehearsal:
             shards=SHARDS,
             hash_seed=b"rehearsal-secret",
             suffix_list_digest=suffix_list_digest(),
-            scope=ScopeFacts(kind="any"),
+            scope=world.scope,
         )
         self.folder = Folder.create(root / "crawl", facts)
 

@@ -20,7 +20,9 @@ from crash.world import (
     shut_web,
     sluggish_web,
     small_web,
+    whole_web,
     wide_web,
+    worlds,
 )
 from limpet.runtime import CRASH_POINTS
 from limpet.testing.death import CountingMortality, ScriptedDeath
@@ -30,6 +32,7 @@ FORGET = "DELETE FROM output WHERE fp IN (SELECT fp FROM url WHERE url = 'http:/
 DAYS_SHUT = 7
 ROUGH_STEPS = ("fetch.notify.", "parse.job.", "parse.notify.", "admit.rows.")
 ROBOTS_STEPS = ("fetch.wait.", "fetch.robots.", "fetch.hand_back.")
+WHOLE_STEPS = ("fetch.sitemaps.", "fetch.robots.", "parse.publish.", "parse.accept.", "parse.commit.", "admit.")
 SLOW_HOST_FROM = 18  # exchanges of the rough web from which on the host with the long crawl-delay is asked
 
 
@@ -66,7 +69,7 @@ class Late:
 
 def test_an_undisturbed_crawl_shows_the_checkers_nothing() -> None:
     """The checkers find nothing where nothing died, in every world, and the crawl ends by the rule that ends runs."""
-    for world in (small_web(), rough_web(), refusing_web()):
+    for world in (small_web(), rough_web(), refusing_web(), whole_web()):
         with Rehearsal.of(world) as rehearsal:
             assert rehearsal.live().ending == "done"
             assert not rehearsal.was_left_unclean()
@@ -82,6 +85,13 @@ def test_killed_at_the_crash_points_of_a_rough_web() -> None:
     """The same where bodies break off, connections are refused, records read badly and hosts have too many URLs."""
     sound(walked("points", rough_web(), Walker("kill", only=First(ROUGH_STEPS))), "kills at a crash point", 8)
     sound(walked("points", refusing_web(), Walker("kill", only=First(ROBOTS_STEPS))), "kills at a crash point", 6)
+
+
+def test_killed_at_the_crash_points_of_a_whole_web() -> None:
+    """The same with all that pages need, on two hosts, sitemaps out of robots.txt, and patterns that keep links out."""
+    walker = Walker("kill", only=First(WHOLE_STEPS, 4))
+    sound(walked("points", whole_web(), walker), "kills at a crash point", 40)
+    assert Point("fetch.sitemaps.after", 1) in walker.walk.points
 
 
 def test_power_cut_at_crash_points() -> None:
@@ -172,7 +182,7 @@ def test_one_rotten_record_costs_that_record_alone() -> None:
 def test_every_crash_point_is_passed() -> None:
     """The list of crash points names nothing that does not happen, and the worlds leave nothing out."""
     counted = CountingMortality()
-    for world in (small_web(), rough_web(), refusing_web()):
+    for world in (small_web(), rough_web(), refusing_web(), whole_web()):
         with Rehearsal.of(world) as rehearsal:
             rehearsal.live(counted)
     with Rehearsal.of(changing_web(1)) as rehearsal:
@@ -193,7 +203,7 @@ def test_every_crash_point_is_passed() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["kill", "power cut"])
-@pytest.mark.parametrize("world", [small_web(), rough_web(), refusing_web(), wide_web()], ids=lambda world: world.name)
+@pytest.mark.parametrize("world", [*worlds(), wide_web()], ids=lambda world: world.name)
 def test_dead_at_every_step_of_every_world(world: World, mode: Mode) -> None:
     """Every crash point, every stage of every exchange, every commit and every operation of the archive's disk."""
     for kind in KINDS:

@@ -15,7 +15,7 @@ from crash.parts import REHEARSED
 from crash.rehearsal import MakeDisk, Mode, plain_disk
 from crash.stories import changing_walk, hop_walk, nested_walk
 from crash.walk import Kind, Made, Point, Walk, Walker, walked
-from crash.world import World, refusing_web, rough_web, small_web, wide_web
+from crash.world import World, refusing_web, rough_web, small_web, whole_web, wide_web
 from limpet.clock import Clock
 from limpet.embedded.parts import Parts
 from limpet.runtime import Disk
@@ -62,6 +62,13 @@ BROKEN = [
         broken(steps=mutants.CompleteBeforePublish),
         "lost URL",
         "fetch.complete",
+    ),
+    Broken(
+        "sitemaps after the rules that name them",
+        broken(steps=mutants.SitemapsAfterwards),
+        "lost URL",
+        "fetch.robots",
+        whole_web(),
     ),
     Broken("offset before the parse", broken(parser=mutants.OffsetBeforeParse), "lost URL", "parse."),
     Broken("offset before the rows", broken(admission=mutants.OffsetBeforeRows), "lost URL", "admit."),

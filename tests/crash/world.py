@@ -6,7 +6,7 @@ from email.utils import formatdate
 
 import msgspec
 
-from limpet.config import Settings
+from limpet.config import ScopeFacts, Settings
 from limpet.config.settings import Politeness, Retries, Rules, Work
 from limpet.fetch import FetchRequest
 from limpet.fetch.port import NetFailure
@@ -35,6 +35,8 @@ class Host(msgspec.Struct, kw_only=True):
 
     name: str
     pages: dict[str, tuple[str, ...]] = {}
+    documents: dict[str, tuple[str, str]] = {}  # path -> (media type, body), for what is more than a list of links
+    sitemaps: tuple[str, ...] = ()  # named by robots.txt
     redirects: dict[str, str] = {}
     missing: tuple[str, ...] = ()
     disallowed: tuple[str, ...] = ()  # prefixes
@@ -59,6 +61,11 @@ class Host(msgspec.Struct, kw_only=True):
         return f"http://{self.name}"
 
     @property
+    def served(self) -> frozenset[str]:
+        """The paths that have a body."""
+        return frozenset((*self.pages, *self.documents))
+
+    @property
     def is_shut(self) -> bool:
         """Whether robots.txt cannot be had."""
         return "/robots.txt" in self.refused
@@ -69,6 +76,7 @@ class Host(msgspec.Struct, kw_only=True):
         lines = ["User-agent: *", *(f"Disallow: {prefix}" for prefix in prefixes)]
         if self.crawl_delay_seconds:
             lines.append(f"Crawl-delay: {self.crawl_delay_seconds:g}")
+        lines += [f"Sitemap: {sitemap}" for sitemap in self.sitemaps]
         return ("\n".join(lines) + "\n").encode()
 
     def is_disallowed(self, path: str) -> bool:
@@ -83,6 +91,7 @@ class World(msgspec.Struct, kw_only=True):
     hosts: list[Host]
     seeds: tuple[str, ...]
     settings: Settings = SETTINGS
+    scope: ScopeFacts = ScopeFacts(kind="any")
     bad_reads: dict[str, int] = {}  # URL -> how often its record comes back damaged
     deadly_bodies: tuple[str, ...] = ()  # URLs whose bodies kill the parser
     deadly_urls: tuple[str, ...] = ()  # URLs that kill whoever asks for them
@@ -234,13 +243,59 @@ def shut_web() -> World:
     )
 
 
+def whole_web() -> World:
+    """Pages with all that they need on another host, sitemaps that robots.txt names, and links that patterns keep out.
+
+    What is two steps from a page is fetched off scope too, what is three steps away is not.
+    """
+    page = (
+        '<link rel=stylesheet href="/style.css"><img src="http://cdn.test/i.png" srcset="/small.png 1x, /i.png?2 2x">'
+        '<a href="/deep">deep</a><a href="/never/x">never</a><a href="http://cdn.test/">elsewhere</a>'
+    )
+    places = ("/listed", "/never/y", "http://cdn.test/page")
+    entries = "".join(f"<url><loc>{place}</loc></url>" for place in places)
+    xi = Host(
+        name="xi.test",
+        pages={"/deep": ("/",), "/listed": ()},
+        documents={
+            "/": ("text/html", page),
+            "/style.css": ("text/css", '@import "http://cdn.test/more.css"; p { background: url(/dot.png) }'),
+            "/small.png": ("image/png", "small"),
+            "/i.png?2": ("image/png", "large"),
+            "/dot.png": ("image/png", "dot"),
+            "/index.xml": ("application/xml", "<sitemapindex><sitemap><loc>/list.xml</loc></sitemap></sitemapindex>"),
+            "/list.xml": ("application/xml", f"<urlset>{entries}</urlset>"),
+        },
+        sitemaps=("http://xi.test/index.xml", "http://cdn.test/index.xml"),
+        rejected=("/never/x", "/never/y"),
+    )
+    cdn = Host(
+        name="cdn.test",
+        documents={
+            "/more.css": ("text/css", "@import url(far.css);"),
+            "/j.png": ("image/png", "moved"),
+        },
+        redirects={"/i.png": "/j.png"},
+        rejected=("/", "/page", "/index.xml", "/far.css"),
+        crawl_delay_seconds=2.0,
+    )
+    return World(
+        name="whole",
+        seeds=("http://xi.test/",),
+        scope=ScopeFacts(kind="host", requisites=True, extras=True, exclude=("/never/",)),
+        hosts=[xi, cdn],
+    )
+
+
 def worlds() -> list[World]:
     """Every world."""
-    return [small_web(), rough_web(), refusing_web()]
+    return [small_web(), rough_web(), refusing_web(), whole_web()]
 
 
 def body_of(host: Host, path: str) -> bytes:
     """The page at `path`, the same at every visit."""
+    if path in host.documents:
+        return host.documents[path][1].encode()
     links = "".join(f'<a href="{target}">{target}</a>\n' for target in host.pages[path])
     return f"<!DOCTYPE html><title>{host.name}{path}</title>\n{links}".encode()
 
@@ -284,10 +339,11 @@ def _answer(world: World, host: Host, path: str, *, first: bool) -> FakeAnswer:
         return FakeAnswer(status=500)
     if path == "/rules":
         return FakeAnswer(body=next(other for other in world.hosts if other.robots_at == host.base + path).robots())
-    if path not in host.pages:
+    if path not in host.served:
         return FakeAnswer(status=404)
     body = body_of(host, path)
-    return FakeAnswer(headers=(HTML,), body=body, sent_body_bytes=len(body) // 2 if path in host.cut else None)
+    kind = (b"Content-Type", host.documents[path][0].encode()) if path in host.documents else HTML
+    return FakeAnswer(headers=(kind,), body=body, sent_body_bytes=len(body) // 2 if path in host.cut else None)
 
 
 def _robots(host: Host, *, first: bool) -> FakeAnswer:
@@ -313,7 +369,7 @@ def expected_rows(world: World) -> dict[str, State]:
     """URL -> (state, reason) that its row must end in; no other rows may exist."""
     rows: dict[str, State] = {}
     for host in world.hosts:
-        rows |= {host.base + path: ("fetched", "") for path in (*host.pages, *host.redirects) if path != "/rules"}
+        rows |= {host.base + path: ("fetched", "") for path in (*host.served, *host.redirects) if path != "/rules"}
         rows |= {host.base + path: ("fetched", "truncated") for path in host.cut}
         rows |= {host.base + path: ("gone", "http_404") for path in host.missing}
         rows |= {host.base + path: ("failed", "refused") for path in host.refused if path != "/robots.txt"}
@@ -329,7 +385,7 @@ def visits_planned(world: World) -> dict[str, int]:
     """URL -> requests that an undisturbed crawl sends."""
     planned: dict[str, int] = {}
     for host in world.hosts:
-        once = (*host.pages, *host.redirects, *host.missing, "/robots.txt")
+        once = (*host.served, *host.redirects, *host.missing, "/robots.txt")
         planned |= {host.base + path: 1 for path in once}
         planned |= {host.base + path: 2 for path in (*host.busy, *host.flaky)}
         planned |= {host.base + path: 3 for path in (*host.cut, *host.refused)}

@@ -216,7 +216,7 @@ def test_decoding_is_total_and_bounded(payload: bytes, coding: bytes) -> None:
 @given(st.one_of(URLS, AWKWARD), st.integers(-1, 10**9), st.booleans(), st.sampled_from(ScopeKind))
 def test_every_candidate_gets_a_verdict(text: str, depth: int, seed: bool, kind: ScopeKind) -> None:
     """No text makes judge raise, canonical or not."""
-    context = Context(scope=Scope(kind, ("http://h.example/",)), limits=Limits(), host_urls=lambda _host: depth)
+    context = Context(scope=Scope(kind, ("http://h.example/",)), limits=Limits())
     for url in (text, canonical(text) or text):
         verdict = judge(Candidate(url=url, host="h.example", depth=depth, seed=seed), context)
         assert verdict == judge(Candidate(url=url, host="h.example", depth=depth, seed=seed), context)

@@ -15,9 +15,10 @@ from limpet.admission.hops import (
     run_of,
     step,
 )
+from limpet.admission.patterns import Patterns
+from limpet.admission.rules import ADMIT, Context, Limits, Park, Reject, Rule, capped, judge
 from limpet.admission.rules import Candidate as Sighting
-from limpet.admission.rules import Context, Limits, Park, Reject, Rule, judge
-from limpet.admission.scope import Scope
+from limpet.admission.scope import Scope, ScopeKind
 from limpet.model.events import Link, PageLinks
 from limpet.model.identity import Fingerprinter, IdentityRules, identity_key
 from limpet.model.links import LinkKind
@@ -35,6 +36,17 @@ class Judged(msgspec.Struct):
     rejects: list[CountedReject]
 
 
+class Strangers(msgspec.Struct, frozen=True):
+    """Hosts that are not ours and that this crawl may not ask, though its scope or a page's needs lead there.
+
+    `owned` knows hosts of one's own by name. `owned_only`: no other host is asked, the crawl being one of such hosts
+    only; else no other public host but the seeds' is, since nobody could reach us.
+    """
+
+    owned: Callable[[str], bool]
+    owned_only: bool
+
+
 class Desk:
     """Judges links for one shard. The scope grows by where the redirects of seeds end."""
 
@@ -46,14 +58,20 @@ class Desk:
         identity: IdentityRules,
         fingerprinter: Fingerprinter,
         host_urls: Callable[[str], int],
-        host_allowed: Callable[[str], bool] | None = None,
+        patterns: Patterns | None = None,
+        strangers: Strangers | None = None,
     ) -> None:
         self._scope = scope
-        self._host_allowed = host_allowed
+        self._strangers = strangers
         self._limits = limits
+        self._patterns = patterns or None
         self._identity = identity
         self._fingerprinter = fingerprinter
         self._host_urls = host_urls
+
+    def in_scope(self, url: str) -> bool:
+        """Whether `url` lies in the scope, as far as it has grown."""
+        return self._scope.admits(url)
 
     def is_seed(self, url: str) -> bool:
         """Whether the scope knows `url` as a seed."""
@@ -65,18 +83,20 @@ class Desk:
 
     def judge(self, pages: Iterable[PageLinks], now_us: int) -> Judged:
         """Identity and rules for every link; the host cap comes later, for what is not known yet (see `cap`)."""
-        context = Context(scope=self._scope, limits=self._limits, host_urls=_no_urls)
+        context = self._context()
         found: dict[bytes, Candidate] = {}
         rejects: dict[tuple[str, str], CountedReject] = {}
         for page in pages:
-            stray = self._is_stray(page)
             for link in page.links:
-                self._one(page, link, stray, context, found, rejects, now_us)
+                self._one(page, link, context, found, rejects, now_us)
         return Judged(list(found.values()), list(rejects.values()))
 
-    def _is_stray(self, page: PageLinks) -> bool:
-        """Whether a page is off scope, fetched only to show another: its needs are met, nothing else on it counts."""
-        return run_of(page.hops, "E") > 0 and not self._scope.admits(page.url)
+    def is_stray(self, url: str, hops: str) -> bool:
+        """Whether a page is off scope, fetched only to show another: its needs are met, nothing else on it counts.
+
+        To be asked where the page's own seeds are known; see `PageLinks.stray`.
+        """
+        return run_of(hops, "E") > 0 and not self._scope.admits(url)
 
     def cap(self, candidates: Sequence[Candidate]) -> Judged:
         """Park what exceeds its host's cap, reject what exceeds ten times that. Seeds are exempt."""
@@ -88,8 +108,7 @@ class Desk:
             host = candidate.host
             if host not in counts:
                 counts[host] = self._host_urls(host)
-            context = Context(scope=self._scope, limits=self._limits, host_urls=lambda name: counts[name] + added[name])
-            verdict = judge(_sighting(candidate), context)
+            verdict = ADMIT if candidate.seed else capped(counts[host] + added[host], self._limits)
             if isinstance(verdict, Reject):
                 _reject(rejects, host, verdict.rule, candidate.url)
                 continue
@@ -102,7 +121,6 @@ class Desk:
         self,
         page: PageLinks,
         link: Link,
-        stray: bool,
         context: Context,
         found: dict[bytes, Candidate],
         rejects: dict[tuple[str, str], CountedReject],
@@ -126,13 +144,27 @@ class Desk:
         verdict = judge(sighting, context)
         if isinstance(verdict, Reject):
             return _reject(rejects, parts.host, verdict.rule, link.url)
-        if rule := _too_far(sighting, hops, stray):
+        if rule := _too_far(sighting, hops, stray=page.stray is True):
             return _reject(rejects, parts.host, rule, link.url)
-        if self._host_allowed is not None and not self._host_allowed(parts.host):
-            return _reject(rejects, parts.host, Rule.SCOPE, link.url)
+        if rule := self._stranger(sighting):
+            return _reject(rejects, parts.host, rule, link.url)
         candidate = self._candidate(sighting, parts, page.fp, hops, now_us)
         found.setdefault(candidate.fp, candidate)
         return None
+
+    def _context(self) -> Context:
+        return Context(scope=self._scope, limits=self._limits, patterns=self._patterns)
+
+    def _stranger(self, sighting: Sighting) -> Rule | None:
+        """The rule that keeps a host out whose owner is not ours to bother. A seed that moves takes the crawl along."""
+        strangers = self._strangers
+        if strangers is None or strangers.owned(sighting.host):
+            return None
+        if not strangers.owned_only:
+            return None if sighting.seed or self._scope.has_seed_host(sighting.host) else Rule.NO_CONTACT
+        if self._scope.kind is not ScopeKind.ANY and self._scope.admits(sighting.url):
+            return None  # owned through its addresses, or refused by the gate
+        return Rule.NOT_OWNED
 
     def _candidate(self, sighting: Sighting, parts: SplitUrl, via: bytes, hops: str, now_us: int) -> Candidate:
         key = identity_key(sighting.url, self._identity)
@@ -154,7 +186,7 @@ class Desk:
         """A seed given by the user: only validity and length bind it."""
         parts = split(url)
         sighting = Sighting(url=url, host=parts.host, depth=0, seed=True)
-        verdict = judge(sighting, Context(scope=self._scope, limits=self._limits, host_urls=_no_urls))
+        verdict = judge(sighting, self._context())
         if isinstance(verdict, Reject):
             return verdict.rule
         return self._candidate(sighting, parts, b"", "", now_us)
@@ -165,28 +197,13 @@ def _is_requisite(hops: str, kind: LinkKind) -> bool:
     return kind in (LinkKind.REQUISITE, LinkKind.REDIRECT) and is_near_requisite(hops)
 
 
-def _too_far(sighting: Sighting, hops: str, stray: bool) -> Rule | None:
+def _too_far(sighting: Sighting, hops: str, *, stray: bool) -> Rule | None:
     """What hop paths rule out."""
     if stray and not sighting.requisite:
         return Rule.REQUISITE_PAGE
     if redirects(hops) > REDIRECTS_MAX:
         return Rule.REDIRECT_CHAIN
     return Rule.SITEMAP_CHAIN if run_of(hops, "M") > SITEMAPS_MAX else None
-
-
-def _no_urls(_host: str) -> int:
-    return 0
-
-
-def _sighting(candidate: Candidate) -> Sighting:
-    return Sighting(
-        url=candidate.url,
-        host=candidate.host,
-        depth=candidate.depth,
-        kind=LinkKind(candidate.kind),
-        seed=candidate.seed,
-        requisite=_is_requisite(candidate.hops, LinkKind(candidate.kind)),
-    )
 
 
 def _reject(rejects: dict[tuple[str, str], CountedReject], host: str, rule: Rule, url: str) -> None:

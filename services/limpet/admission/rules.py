@@ -5,13 +5,13 @@ has no row, so the counts per rule are all that a reader gets to see of it.
 """
 
 from collections import Counter
-from collections.abc import Callable
 from enum import StrEnum
 from functools import lru_cache
 from typing import Final
 
 import msgspec
 
+from limpet.admission.patterns import Patterns
 from limpet.admission.scope import Scope
 from limpet.model.links import LinkKind
 from limpet.model.urls import is_host_name
@@ -30,8 +30,12 @@ class Rule(StrEnum):
     INVALID_URL = "invalid_url"
     """Not a URL, or on a host that cannot exist."""
     URL_TOO_LONG = "url_too_long"
+    EXCLUDED = "excluded"
+    """Matches a pattern of --exclude. Binds seeds too, and where they redirect to."""
     SCOPE = "scope"
     """Outside the crawl."""
+    NOT_INCLUDED = "not_included"
+    """In scope, and matches no pattern of --include."""
     NOFOLLOW = "nofollow"
     """The page asks that the link not be followed."""
     DEPTH = "depth"
@@ -40,6 +44,10 @@ class Rule(StrEnum):
     """Farther from a seed than a real site reaches."""
     REPEATED_SEGMENT = "repeated_segment"
     """The same path segment again and again: relative links that feed on themselves."""
+    NO_CONTACT = "no_contact"
+    """On another host than the seed's, in a crawl of somebody else's host that says not how to reach us."""
+    NOT_OWNED = "not_owned"
+    """On somebody else's host, in a crawl of hosts of one's own that does not stop at its scope."""
     REQUISITE_PAGE = "requisite_page"
     """On something off scope that was fetched only to show a page: its links lead nowhere, its needs not far."""
     REDIRECT_CHAIN = "redirect_chain"
@@ -80,11 +88,11 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
-    """What candidates are judged against. `host_urls` gives the number of URLs a host has; it is asked last."""
+    """What candidates are judged against. `patterns` None: no URL is kept out by how it looks."""
 
     scope: Scope
     limits: Limits
-    host_urls: Callable[[str], int]
+    patterns: Patterns | None = None
 
 
 class Admit(msgspec.Struct, frozen=True):
@@ -112,11 +120,13 @@ def judge(candidate: Candidate, context: Context) -> Verdict:
     """The verdict on one candidate. Never raises; depends on nothing but its arguments."""
     if rule := _malformed(candidate, context.limits):
         return Reject(rule)
+    if context.patterns is not None and context.patterns.excludes(candidate.url):
+        return Reject(Rule.EXCLUDED)
     if candidate.seed:
         return ADMIT
     if rule := _unwanted(candidate, context) or _trap(candidate, context.limits):
         return Reject(rule)
-    return _capped(context.host_urls(candidate.host), context.limits)
+    return ADMIT
 
 
 def _malformed(candidate: Candidate, limits: Limits) -> Rule | None:
@@ -133,12 +143,16 @@ def _can_exist(host: str) -> bool:
 
 def _unwanted(candidate: Candidate, context: Context) -> Rule | None:
     """What the user or the page does not want."""
-    if not candidate.requisite and not context.scope.admits(candidate.url):
-        return Rule.SCOPE
+    if not candidate.requisite:
+        if not context.scope.admits(candidate.url):
+            return Rule.SCOPE
+        if context.patterns is not None and not context.patterns.includes(candidate.url):
+            return Rule.NOT_INCLUDED
     if candidate.nofollow and not context.limits.follow_nofollow:
         return Rule.NOFOLLOW
     depth_max = context.limits.depth_max
-    return Rule.DEPTH if depth_max is not None and candidate.depth > depth_max else None
+    reach = candidate.depth + (candidate.kind is LinkKind.SITEMAP)  # a sitemap is read for what it names
+    return Rule.DEPTH if depth_max is not None and reach > depth_max else None
 
 
 def _trap(candidate: Candidate, limits: Limits) -> Rule | None:
@@ -157,7 +171,8 @@ def _repeats(url: str, repeats_max: int) -> bool:
     return surplus >= repeats_max and max(Counter(segments).values()) > repeats_max
 
 
-def _capped(host_urls: int, limits: Limits) -> Verdict:
+def capped(host_urls: int, limits: Limits) -> Verdict:
+    """The verdict on one URL more for a host that has `host_urls`. Asked last, and not of seeds."""
     if host_urls < limits.host_urls_max:
         return ADMIT
     if host_urls < limits.host_urls_max * HOST_CAP_REJECT_FACTOR:

@@ -53,6 +53,10 @@ class Scope(msgspec.Struct, frozen=True, dict=True):
             case ScopeKind.ANY:
                 return True
 
+    def has_seed_host(self, host: str) -> bool:
+        """Whether `host` is a seed's, a leading ``www.`` and the port aside."""
+        return host.removeprefix(_WWW) in self._hosts
+
     def with_seed(self, url: str) -> "Scope":
         """The region with one more seed: where a seed's redirects end."""
         return self if url in self._pages else Scope(self.kind, (*self.seeds, url))
@@ -60,6 +64,10 @@ class Scope(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def _pages(self) -> frozenset[str]:
         return frozenset(self.seeds)
+
+    @cached_property
+    def _hosts(self) -> frozenset[str]:
+        return frozenset(split(seed).host.removeprefix(_WWW) for seed in self.seeds)
 
     @cached_property
     def _domains(self) -> frozenset[str]:

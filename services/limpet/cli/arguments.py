@@ -110,6 +110,10 @@ def _add_facts(crawl: argparse.ArgumentParser) -> None:
     facts = crawl.add_argument_group("stored with the crawl (a resume may repeat them, not change them)")
     facts.add_argument("--scope", choices=SCOPES, help="what belongs to the crawl, seen from each seed (default: host)")
     facts.add_argument("--depth", type=_typed(_depth), metavar="N", help="follow at most N links from a seed")
+    for flag, what in (("--include", "follow only links that match"), ("--exclude", "fetch nothing that matches")):
+        facts.add_argument(
+            flag, action="append", metavar="REGEX", help=f"{what} (RE2, anywhere in the URL; repeatable)"
+        )
     facts.add_argument(
         "--no-requisites", action="store_true", default=None, help="leave out images, style sheets and scripts"
     )
@@ -123,6 +127,10 @@ def _add_facts(crawl: argparse.ArgumentParser) -> None:
 def _add_limits(crawl: argparse.ArgumentParser) -> None:
     limits = crawl.add_argument_group("of this run")
     limits.add_argument("--limit", type=_typed(_positive), metavar="N", help="stop at N fetched pages in all")
+    limits.add_argument("--host-limit", type=_typed(_positive), metavar="N", help="URLs of a host; more are parked")
+    limits.add_argument(
+        "--size-limit", type=_typed(_size), metavar="SIZE", help="cut bodies on the wire after SIZE (16M)"
+    )
     limits.add_argument("--time-limit", type=_typed(parse_duration), metavar="D", help="stop after D (90s, 10m, 2h)")
     limits.add_argument("--delay", type=_typed(parse_duration), metavar="S", help="least pause between two requests")
     limits.add_argument("--budget", type=_typed(parse_count), metavar="N", help="requests a UTC day (0: no budget)")
@@ -200,6 +208,13 @@ def _positive(text: str) -> int:
     if number < 1:
         raise UsageError("at least 1 is needed")
     return number
+
+
+def _size(text: str) -> int:
+    size_bytes = parse_size(text)
+    if size_bytes < 1:
+        raise UsageError("at least 1 byte is needed")
+    return size_bytes
 
 
 def _depth(text: str) -> int:

@@ -5,11 +5,11 @@ import asyncio
 from collections.abc import Iterable
 from typing import Final
 
-from limpet.cli.permission import MANY_PUBLIC_HOSTS, check_any, judge, parse_owned, system_resolve
+from limpet.cli.permission import check_any, judge, parse_owned, system_resolve
 from limpet.cli.plan import check_facts
 from limpet.cli.printing import print_json, print_lines
 from limpet.cli.reading import stored_seeds
-from limpet.cli.seeds import check_entries, read_entries
+from limpet.cli.seeds import check_entries, check_patterns, read_entries
 from limpet.cli.units import show_count
 from limpet.clock import SystemClock
 from limpet.config import Settings
@@ -36,11 +36,12 @@ def add(arguments: argparse.Namespace) -> int:
     seeds = check_entries(read_entries(arguments.urls, arguments.input), settings.rules.url_bytes_max)
     if not seeds:
         raise UsageError("no URL to add: give at least one, or -i FILE")
-    many = MANY_PUBLIC_HOSTS and bool(folder.facts.contact)
+    many = bool(folder.facts.contact)
     owned = parse_owned(settings.owned)
     permission = judge(seeds, stored_seeds(folder), owned, system_resolve, many_public=many)
     if folder.facts.scope.kind == "any":
         check_any(permission, ends=True)  # the next `crawl` asks for its end
+    check_patterns(seeds, folder.facts.scope)
     report = asyncio.run(_admit(folder, settings, [seed.url for seed in seeds]))
     if arguments.json:
         rejected = [{"url": url, "rule": rule} for url, rule in report.rejected]

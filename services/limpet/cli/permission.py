@@ -2,7 +2,7 @@
 
 A host is owned when `--owned` names it or covers every address it has. Everything else is public. Who leaves no contact
 crawls the public web small and slowly: one seed host, one request in five seconds, a thousand pages. Who can be reached
-may have many public hosts at the ordinary floor (`MANY_PUBLIC_HOSTS`). Loopback and private addresses are never public:
+may have many public hosts at the ordinary floor. Loopback and private addresses are never public:
 without `--owned` they are refused, with the flag that would allow them.
 """
 
@@ -22,8 +22,6 @@ from limpet.model.urls import split
 PUBLIC_FLOOR_SECONDS: Final = 5.0
 PUBLIC_PAGES_MAX: Final = 1_000
 REACHABLE_FLOOR_SECONDS: Final = 1.0
-MANY_PUBLIC_HOSTS: Final = False
-"""Whether a contact lifts the bounds of public crawls. Without it nothing ever does."""
 
 _LOOPBACK_SUFFIX: Final = ".localhost"
 
@@ -88,12 +86,24 @@ def apply(
     pages = min(limit or PUBLIC_PAGES_MAX, PUBLIC_PAGES_MAX)
     settings = _with_floor(settings, PUBLIC_FLOOR_SECONDS)
     floor = settings.politeness.floor_seconds
-    why = " and a --contact, so that site owners can reach you" if MANY_PUBLIC_HOSTS else ""
     line = (
-        f"{permission.public[0]} is not owned by you: at most {pages:,} pages of one host, at least {floor:g} s apart "
-        f"(--owned lifts this for hosts of your own{why})"
+        f"{permission.public[0]} is not owned by you and no --contact is given: at most {pages:,} pages of one host, "
+        f"at least {floor:g} s apart, nothing of other hosts (--owned lifts this for hosts of your own, "
+        "a --contact lets site owners reach you)"
     )
     return settings, pages, [line]
+
+
+def bound_hosts(permission: Permission, settings: Settings, *, many_public: bool) -> Settings:
+    """Settings that say which hosts a run may ask besides its seeds', whatever its pages need.
+
+    A crawl of hosts of one's own stays on them: nobody who crawls a machine of theirs expects it to reach out.
+    """
+    public = bool(permission.public)
+    rules = msgspec.structs.replace(
+        settings.rules, owned_hosts_only=not public, seed_hosts_only=public and not many_public
+    )
+    return msgspec.structs.replace(settings, rules=rules)
 
 
 def _with_floor(settings: Settings, floor_seconds: float) -> Settings:
@@ -152,12 +162,12 @@ def _check_one_host(public: set[str], known: set[str], fresh: dict[str, Seed]) -
     if known:
         raise UsageError(
             f"{fresh[strangers[0]].url} is on another host than this crawl's seeds, and {culprit} is not owned: "
-            "crawl it into a folder of its own (--owned lifts this for hosts of your own)"
+            "crawl it into a folder of its own (--owned lifts this for hosts of your own, a --contact for all)"
         )
     shown = ", ".join(strangers[:3]) + (", …" if len(strangers) > 3 else "")
     raise UsageError(
         f"{culprit} is not owned, so the crawl takes one seed host, not {len(strangers)} ({shown}): "
-        "crawl each into a folder of its own (--owned lifts this for hosts of your own)"
+        "crawl each into a folder of its own (--owned lifts this for hosts of your own, a --contact for all)"
     )
 
 

@@ -10,8 +10,8 @@ from typing import Final
 
 import msgspec
 
-from limpet.cli.permission import MANY_PUBLIC_HOSTS, apply, check_any, judge, parse_owned, system_resolve
-from limpet.cli.seeds import Seed, check_entries, read_entries
+from limpet.cli.permission import apply, bound_hosts, check_any, judge, parse_owned, system_resolve
+from limpet.cli.seeds import Seed, check_entries, check_patterns, read_entries
 from limpet.clock import Clock
 from limpet.config import Facts, ScopeFacts, Settings, load_settings
 from limpet.embedded.folder import Folder, check_vacant, is_crawl
@@ -30,10 +30,6 @@ from limpet.runtime import Random, new_incarnation
 _AGENT: Final = re.compile(r"[A-Za-z_-]{1,64}", re.ASCII)
 _CONTACT: Final = re.compile(r"[!-'*-~]{3,200}", re.ASCII)  # visible ASCII without parentheses: it goes into a comment
 _WORKERS_DEFAULT_MAX: Final = 4
-REQUISITES_DEFAULT: Final = False
-"""Whether a new crawl fetches what its pages need to be shown, unless told otherwise."""
-EXTRAS_DEFAULT: Final = False
-"""Whether a new crawl reads alternates, feeds and sitemaps."""
 _ONE_HOST_SCOPES: Final = frozenset({"page", "host", "prefix"})
 
 
@@ -69,6 +65,7 @@ def plan_crawl(
     if not seeds and not stored:
         raise UsageError("no URL to begin with: give at least one, or -i FILE")
     facts = folder.facts if folder else _new_facts(arguments, clock, rng)
+    check_patterns(seeds, facts.scope)
     return _permitted(arguments, path, folder, facts, settings, seeds, stored)
 
 
@@ -81,15 +78,12 @@ def _permitted(
     seeds: list[Seed],
     stored: Sequence[str],
 ) -> Plan:
-    many = MANY_PUBLIC_HOSTS and bool(facts.contact)
+    many = bool(facts.contact)
     permission = judge(seeds, stored, parse_owned(settings.owned), system_resolve, many_public=many)
     if facts.scope.kind == "any":
         check_any(permission, ends=facts.scope.depth_max is not None or arguments.limit is not None)
-        rules = msgspec.structs.replace(settings.rules, owned_hosts_only=True)
-        settings = msgspec.structs.replace(settings, rules=rules)
     settings, limit, lines = apply(permission, settings, arguments.limit, many_public=many)
-    if not facts.contact and permission.public:
-        lines.append("no --contact given: site owners cannot reach you")
+    settings = bound_hosts(permission, settings, many_public=many)
     one_host = permission.hosts == 1 and facts.scope.kind in _ONE_HOST_SCOPES
     run = Run(
         workers=arguments.workers or (1 if one_host else min(_WORKERS_DEFAULT_MAX, len(os.sched_getaffinity(0)))),
@@ -115,6 +109,12 @@ def settings_of(arguments: argparse.Namespace, folder: Folder | None) -> Setting
     if arguments.budget is not None:
         politeness = msgspec.structs.replace(settings.politeness, budget_per_day=arguments.budget)
         settings = msgspec.structs.replace(settings, politeness=politeness)
+    if arguments.host_limit is not None:
+        rules = msgspec.structs.replace(settings.rules, host_urls_max=arguments.host_limit)
+        settings = msgspec.structs.replace(settings, rules=rules)
+    if arguments.size_limit is not None:
+        fetching = msgspec.structs.replace(settings.fetching, body_bytes_max=arguments.size_limit)
+        settings = msgspec.structs.replace(settings, fetching=fetching)
     if arguments.min_free is not None:
         settings = msgspec.structs.replace(settings, min_free_bytes=arguments.min_free)
     return settings
@@ -142,6 +142,8 @@ def _check_differences(facts: Facts, arguments: argparse.Namespace) -> None:
     stored = {
         "scope": facts.scope.kind,
         "depth": facts.scope.depth_max,
+        "include": facts.scope.include,
+        "exclude": facts.scope.exclude,
         "no_requisites": not facts.scope.requisites,
         "agent": facts.agent,
         "contact": facts.contact,
@@ -151,6 +153,7 @@ def _check_differences(facts: Facts, arguments: argparse.Namespace) -> None:
     }
     for name, value in stored.items():
         asked = getattr(arguments, name)
+        asked = tuple(asked) if isinstance(asked, list) else asked
         if asked is not None and asked != value:
             flag = "--" + name.replace("_", "-")
             raise UsageError(
@@ -186,8 +189,10 @@ def _new_facts(arguments: argparse.Namespace, clock: Clock, rng: Random) -> Fact
         scope=ScopeFacts(
             kind=arguments.scope or "host",
             depth_max=arguments.depth,
-            requisites=REQUISITES_DEFAULT and not arguments.no_requisites,
-            extras=EXTRAS_DEFAULT,
+            requisites=not arguments.no_requisites,
+            extras=True,
+            include=tuple(arguments.include or ()),
+            exclude=tuple(arguments.exclude or ()),
         ),
         created_us=clock.wall_us(),
     )
@@ -196,6 +201,8 @@ def _new_facts(arguments: argparse.Namespace, clock: Clock, rng: Random) -> Fact
 def _shown(value: object) -> str:
     if value is None:
         return "unlimited"
-    if value == "":
+    if value in ("", ()):
         return "not set"
+    if isinstance(value, tuple):
+        return " ".join(map(repr, value))
     return {True: "on", False: "off"}.get(value, str(value)) if isinstance(value, bool) else str(value)

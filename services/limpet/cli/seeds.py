@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
+from limpet.config import ScopeFacts
 from limpet.model.errors import UsageError
 from limpet.model.urls import InvalidUrl, SplitUrl, canonicalize, is_host_name, split
 
@@ -79,6 +80,19 @@ def check_entries(entries: Iterable[Entry], url_bytes_max: int) -> list[Seed]:
         more = f" ({others} more of the URLs are bad)" if others else ""
         raise UsageError(first + more)
     return list(seeds.values())
+
+
+def check_patterns(seeds: Iterable[Seed], scope: ScopeFacts) -> None:
+    """The patterns of a crawl are patterns, and none excludes a seed. Raises `UsageError` for the first fault."""
+    if not scope.include and not scope.exclude:
+        return
+    from limpet.admission.patterns import Patterns  # noqa: PLC0415 - takes a while to import
+
+    patterns = Patterns(scope.include, scope.exclude)
+    for seed in seeds:
+        if patterns.excludes(seed.url):
+            place = f"{seed.where}: " if seed.where else ""
+            raise UsageError(f"{place}{seed.url} matches an --exclude, which wins: leave out the one or the other")
 
 
 def check_url(entry: Entry, url_bytes_max: int) -> Seed:

@@ -14,6 +14,7 @@ from limpet.clock import DurableClock
 from limpet.config import Facts, Settings
 from limpet.crawlnode.archive import Archivist
 from limpet.crawlnode.exchange import Exchange, limits_of, longest_fetch_us
+from limpet.crawlnode.sitemaps import SitemapPublisher
 from limpet.crawlnode.steps import FetchSteps
 from limpet.fetch import Capture, FetchRequest, Head, redirect_target
 from limpet.model.errors import CannotGoOn, LimpetError
@@ -74,6 +75,7 @@ class RobotsDesk:
         archivist: Archivist,
         governor: Governor,
         decode: DecodeRobots,
+        sitemaps: SitemapPublisher,
         store_of: Callable[[str], UrlStore | None],
         clock: DurableClock,
         random: Random,
@@ -85,6 +87,7 @@ class RobotsDesk:
         self._archivist = archivist
         self._governor = governor
         self._decode = decode
+        self._sitemaps = sitemaps
         self._store_of = store_of
         self._clock = clock
         self._random = random
@@ -167,6 +170,11 @@ class RobotsDesk:
             await self._steps.persist_wait(store, self._governor.wait_until(host, state.host_until_us, state.reason))
         if before.state.digest and state.digest != before.state.digest:
             await self._steps.rearm_denied(store, authority, now_us)
+        if state.copy is not None and state.digest != before.state.digest:
+            named = self._judge.rules(state, now_us)
+            await self._sitemaps.publish(
+                authority + "/robots.txt", named.sitemaps if named else (), asked_us, store.shard
+            )
         await self._steps.put_robots(store, row)
         self._keep(_Known(row, state))
         self._obey_delay(authority, state, host)

@@ -10,7 +10,7 @@ from limpet.bus import Producer
 from limpet.crawlnode.settling import Settling
 from limpet.fetch import Capture, Fetcher, FetchRequest
 from limpet.fetch.port import OnHead
-from limpet.model.events import DOCUMENT_FETCHED, DocumentFetched, encode
+from limpet.model.events import DOCUMENT_FETCHED, LINKS_DISCOVERED, DocumentFetched, encode
 from limpet.model.verdict import Verdict
 from limpet.runtime import Mortality
 from limpet.segments import Location, SegmentWriter
@@ -105,6 +105,12 @@ class FetchSteps:
         self._crashpoint("fetch.count.before")
         await store.count_requests(day, 1)
         self._crashpoint("fetch.count.after")
+
+    async def publish_sitemaps(self, producer: Producer, messages: Sequence[tuple[int, bytes]]) -> None:
+        """Sitemaps that a robots.txt names are links on the bus, before its rules are known as such."""
+        self._crashpoint("fetch.sitemaps.before")
+        await producer.publish(LINKS_DISCOVERED, messages)
+        self._crashpoint("fetch.sitemaps.after")
 
     async def put_robots(self, store: UrlStore, row: AuthorityRow) -> None:
         """The robots verdict of an authority."""

@@ -7,8 +7,12 @@ or may not have been there, and proves nothing.
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from typing import Final
 
-from limpet.admission.candidates import Desk
+import msgspec
+
+from limpet.admission.candidates import Desk, Strangers
+from limpet.admission.patterns import Patterns
 from limpet.admission.rules import Limits
 from limpet.admission.scope import Scope, ScopeKind
 from limpet.config import Facts, Settings
@@ -22,6 +26,11 @@ from limpet.parser.decode import DecodeLimits
 from limpet.parser.page import parse_member
 from limpet.parser.wants import Wants
 from limpet.reconciler.verify_links import WantedLink
+
+_LOCAL_DOMAINS: Final = frozenset(
+    {"corp", "home", "internal", "intranet", "lan", "local", "localhost", "private", "test"}
+)
+"""RFC 6761 §6, RFC 6762 §3 and appendix G, and ICANN's ``internal``; RFC 8375 adds ``home.arpa``."""
 
 
 class FolderLinks:
@@ -52,6 +61,7 @@ class FolderLinks:
             limits=DecodeLimits(),
             wants=wants_of(self._facts),
         )
+        desk = self._desk(page.fetched_us)
         links = PageLinks(
             fp=page.fp,
             fetched_us=page.fetched_us,
@@ -59,9 +69,10 @@ class FolderLinks:
             depth=page.depth,
             hops=page.hops,
             seed=page.seed,
+            stray=desk.is_stray(page.url, page.hops) or msgspec.UNSET,
             links=parsed.links,
         )
-        judged = self._desk(page.fetched_us).judge([links], page.fetched_us)
+        judged = desk.judge([links], page.fetched_us)
         return [WantedLink(candidate.url, candidate.host, candidate.fp) for candidate in judged.candidates]
 
     def _desk(self, fetched_us: int) -> Desk:
@@ -84,7 +95,6 @@ def make_desk(
     host_urls: Callable[[str], int] = lambda _host: 0,
 ) -> Desk:
     """Admission's judge under the facts and settings of a crawl. `host_urls`: rows of a host, for its cap."""
-    owned = Owned.parse(settings.owned)
     return Desk(
         scope=Scope(ScopeKind(facts.scope.kind), seeds_known),
         limits=Limits(
@@ -98,5 +108,24 @@ def make_desk(
         identity=facts.identity,
         fingerprinter=Fingerprinter(facts.hash_seed),
         host_urls=host_urls,
-        host_allowed=owned.covers_host if settings.rules.owned_hosts_only else None,
+        patterns=Patterns(facts.scope.include, facts.scope.exclude),
+        strangers=_strangers(settings),
     )
+
+
+def _strangers(settings: Settings) -> Strangers | None:
+    rules = settings.rules
+    if not rules.owned_hosts_only and not rules.seed_hosts_only:
+        return None
+    owned = Owned.parse(settings.owned)
+    if not rules.owned_hosts_only:
+        return Strangers(owned.covers_host, owned_only=False)
+    return Strangers(lambda host: owned.covers_host(host) or is_local_name(host), owned_only=True)
+
+
+def is_local_name(host: str) -> bool:
+    """Whether a name cannot be one of the public web's. Whose it is, its addresses tell: to the connect gate."""
+    label = host.rpartition(".")[2]
+    if ":" in host:
+        return False
+    return label == host or label in _LOCAL_DOMAINS or host.endswith(".home.arpa")

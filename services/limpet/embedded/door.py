@@ -40,6 +40,10 @@ class Door(Protocol):
         """Admit canonical URLs as seeds. Raises `LimpetError`."""
         ...
 
+    async def unpark(self) -> int:
+        """Let go what a host's cap held back and no longer does; the number of URLs. Raises `LimpetError`."""
+        ...
+
 
 class RingDoor:
     """`Door` to the real ring."""
@@ -59,3 +63,10 @@ class RingDoor:
         from limpet.embedded.ring import Ports, admit_seeds  # noqa: PLC0415 - takes a while to import
 
         return await admit_seeds(self._folder, self._settings, Ports.system(), urls)
+
+    async def unpark(self) -> int:
+        """See `Door.unpark`."""
+        from limpet.embedded.ports import Ports  # noqa: PLC0415 - takes a while to import
+        from limpet.embedded.unpark import unpark  # noqa: PLC0415 - the same
+
+        return await unpark(self._folder, self._settings, Ports.system())

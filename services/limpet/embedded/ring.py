@@ -13,11 +13,13 @@ import msgspec
 from limpet.admission.candidates import Desk
 from limpet.admission.rules import Rule
 from limpet.admission.service import Admission
+from limpet.bus import Producer
 from limpet.clock import DurableClock
 from limpet.config import Facts, Settings
 from limpet.crawlnode.archive import Archivist
 from limpet.crawlnode.health import Health, Outage
 from limpet.crawlnode.service import CrawlNode
+from limpet.crawlnode.sitemaps import SitemapPublisher
 from limpet.embedded.admissible import make_desk, wants_of
 from limpet.embedded.folder import Folder
 from limpet.embedded.notifier import Notifier, post_json
@@ -90,6 +92,7 @@ class Ring:
         self._shards = Shards(folder, settings, ports, self._clock, self._commits)
         self._segments = segments_of_folder(folder, settings, ports, self._clock, self._appends)
         self._seen: dict[int, SqliteSeen] = {}
+        self._desks: dict[int, Desk] = {}
         self._alone = asyncio.Lock()
 
     async def open(self) -> None:
@@ -173,6 +176,14 @@ class Ring:
             archivist=archivist,
             governor=governor,
             decode=decode_robots,
+            sitemaps=SitemapPublisher(
+                steps=steps,
+                producers=self._producers(),
+                shard_of=self._shard_of_host,
+                clock=clock,
+                facts=facts,
+                settings=settings,
+            ),
             store_of=lambda host: self._stores().get(self._shard_of_host(host)),
             clock=clock,
             random=random,
@@ -181,7 +192,7 @@ class Ring:
         )
         return parts.node(
             stores=self._stores(),
-            producers={number: shard.producer for number, shard in self._shards.owned.items()},
+            producers=self._producers(),
             steps=steps,
             exchange=exchange,
             robots=robots,
@@ -223,14 +234,21 @@ class Ring:
             settings=self._settings,
             crawl=self._folder.facts.crawl,
             wants=wants_of(self._folder.facts),
+            in_scope=self._desk(shard).in_scope,
         )
+
+    def _desk(self, shard: Shard) -> Desk:
+        """Admission's judge for one shard, one for all who ask: its scope grows."""
+        if shard.number not in self._desks:
+            self._desks[shard.number] = desk_of(self._folder.facts, self._settings, shard)
+        return self._desks[shard.number]
 
     def _admission(self, shard: Shard, node: CrawlNode) -> Admission:
         return self._ports.parts.admission(
             store=shard.store,
             seen=self._seen[shard.number],
             consumer=self._shards.links_consumer(shard.number),
-            desk=desk_of(self._folder.facts, self._settings, shard),
+            desk=self._desk(shard),
             offer=node.offer,
             clock=self._clock,
             mortality=self._ports.mortality,
@@ -240,7 +258,7 @@ class Ring:
     def _reconciler(self, node: CrawlNode) -> Reconciler:
         return self._ports.parts.reconciler(
             stores=self._stores(),
-            producers={number: shard.producer for number, shard in self._shards.owned.items()},
+            producers=self._producers(),
             caught_up=self._shards.parsed_up,
             parser_version=PARSER_VERSION,
             offer=node.offer,
@@ -249,6 +267,9 @@ class Ring:
             settings=self._settings,
             facts=self._folder.facts,
         )
+
+    def _producers(self) -> dict[int, Producer]:
+        return {number: shard.producer for number, shard in self._shards.owned.items()}
 
     def _stores(self) -> dict[int, UrlStore]:
         return {number: shard.store for number, shard in self._shards.owned.items()}

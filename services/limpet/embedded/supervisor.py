@@ -165,6 +165,8 @@ class Supervisor:
         if was_left_unclean(self._folder):
             self._watch.note("the last run did not end well: recovering what it left")
             await self._door.recover(frozenset(range(self._folder.facts.shards)), None)
+        if freed := await self._door.unpark():
+            self._watch.note(f"the cap of URLs a host leaves room for {freed:,} that were parked")
         if not self._run.seeds:
             return Seeding()
         report = await self._door.admit_seeds(self._run.seeds)

@@ -128,7 +128,7 @@ def _page(data: bytes, event: DocumentFetched, content_type: bytes | None, links
     One that was fetched as a requisite (an error page in the place of an image) shows nothing to anybody: its own
     requisites are left alone, and its refresh is no redirect of the image, but a link.
     """
-    needed = _run(event.hops) == "E"
+    needed = was_needed(event.hops)
     if needed:
         wants = msgspec.structs.replace(wants, requisites=False)
     page = extract(data, url=event.url, content_type=content_type, links_max=links_max, wants=wants)
@@ -159,6 +159,11 @@ def _unendorsed(link: Link) -> Link:
 
 def _first(headers: Headers, name: bytes) -> bytes | None:
     return next((value for key, value in headers if key.lower() == name), None)
+
+
+def was_needed(hops: str) -> bool:
+    """Whether a document was fetched as a requisite."""
+    return _run(hops) == "E"
 
 
 def _run(hops: str) -> str:

@@ -27,7 +27,7 @@ from limpet.model.events import (
 )
 from limpet.model.urls import split
 from limpet.parser.decode import DecodeLimits
-from limpet.parser.page import PARSER_VERSION, Parsed, ParseError, parse_member
+from limpet.parser.page import PARSER_VERSION, Parsed, ParseError, parse_member, was_needed
 from limpet.parser.wants import NAVIGATION_ONLY, Wants
 from limpet.runtime import Mortality
 from limpet.segments import SegmentStore
@@ -79,6 +79,7 @@ class Parser:
         settings: Settings,
         crawl: str,
         wants: Wants = NAVIGATION_ONLY,
+        in_scope: Callable[[str], bool] = lambda _url: True,
     ) -> None:
         self._store = store
         self._consumer = consumer
@@ -94,6 +95,7 @@ class Parser:
         self._settings = settings
         self._crawl = crawl
         self._wants = wants
+        self._in_scope = in_scope  # of pages of this partition, whose seeds are known here and nowhere else
 
     async def run(self, stop: asyncio.Event) -> None:
         """Parse until `stop`; what was received is finished first."""
@@ -269,13 +271,14 @@ class Parser:
         full: list[tuple[int, list[PageLinks]]] = []
         sizes: dict[int, int] = {}
         for event, parsed in pages:
+            stray = was_needed(event.hops) and not self._in_scope(event.url)
             for partition, links in self._split(parsed.links).items():
                 for start in range(0, len(links), self._settings.work.links_message_max):
                     part = links[start : start + self._settings.work.links_message_max]
                     if sizes.get(partition, 0) + len(part) > self._settings.work.links_message_max:
                         full.append((partition, groups.pop(partition)))
                         sizes[partition] = 0
-                    groups.setdefault(partition, []).append(_page_links(event, part))
+                    groups.setdefault(partition, []).append(_page_links(event, part, stray))
                     sizes[partition] = sizes.get(partition, 0) + len(part)
         return full + list(groups.items())
 
@@ -322,7 +325,7 @@ class Parser:
         self._crashpoint("parse.job.after")
 
 
-def _page_links(event: DocumentFetched, links: Sequence[Link]) -> PageLinks:
+def _page_links(event: DocumentFetched, links: Sequence[Link], stray: bool) -> PageLinks:
     return PageLinks(
         fp=event.fp,
         fetched_us=event.fetched_us,
@@ -330,6 +333,7 @@ def _page_links(event: DocumentFetched, links: Sequence[Link]) -> PageLinks:
         depth=event.depth,
         hops=event.hops,
         seed=event.seed,
+        stray=stray or msgspec.UNSET,
         links=tuple(links),
     )
 

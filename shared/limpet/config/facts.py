@@ -13,7 +13,9 @@ LAYOUT_VERSION = 1
 
 
 class ScopeFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What belongs to the crawl. `depth_max` and the cap are None when unlimited.
+    """What belongs to the crawl. `depth_max` is None when unlimited.
+
+    `include`, `exclude`: regular expressions (RE2) over canonical URLs; a URL that an exclude matches is never fetched.
 
     `requisites`: also what its pages need to be shown, wherever that lies. `extras`: also alternates, feeds and
     sitemaps, and the entries of these.
@@ -24,6 +26,8 @@ class ScopeFacts(msgspec.Struct, frozen=True, kw_only=True):
     follow_nofollow: bool = False
     requisites: bool = False
     extras: bool = False
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):

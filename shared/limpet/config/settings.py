@@ -104,7 +104,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     segment_repeats_max: Count = 3
     host_urls_max: Count = 100_000
     page_links_max: Count = 10_000
-    owned_hosts_only: bool = False  # set by --scope any: a link to somebody else's host is out of scope
+    owned_hosts_only: bool = False  # set by a run whose seeds are all owned: requisites and --scope any stay there
+    seed_hosts_only: bool = False  # set by a public run without contact: no other host than the seeds' is asked
 
 
 class Notify(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

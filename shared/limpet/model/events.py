@@ -47,7 +47,10 @@ class Link(msgspec.Struct, frozen=True, array_like=True):
 
 
 class PageLinks(msgspec.Struct, frozen=True, kw_only=True):
-    """Links of one page that concern one partition. `depth` and `hops` are the page's own."""
+    """Links of one page that concern one partition. `depth` and `hops` are the page's own.
+
+    `stray`: the page is off scope and was fetched as a requisite, which only the owner of its own shard can tell.
+    """
 
     fp: bytes
     fetched_us: int
@@ -55,6 +58,7 @@ class PageLinks(msgspec.Struct, frozen=True, kw_only=True):
     depth: int
     hops: str
     seed: bool = False
+    stray: bool | msgspec.UnsetType = msgspec.UNSET  # not written unless it is so: most pages are none
     links: tuple[Link, ...]
 
 

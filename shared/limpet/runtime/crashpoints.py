@@ -11,6 +11,7 @@ STEPS: Final = (
     "fetch.complete",
     "fetch.hand_back",
     "fetch.robots",
+    "fetch.sitemaps",
     "fetch.deny",
     "fetch.rearm",
     "fetch.wait_out",

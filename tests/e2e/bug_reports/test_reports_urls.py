@@ -187,7 +187,6 @@ def test_g19_the_first_usable_base_counts(crawl: RawCrawl, name: str) -> None:
     assert set(crawl.sites.asked("bases")) == {f"/in/{name}" for name in BASES} | {link for _, link in BASES.values()}
 
 
-@pytest.mark.xfail(strict=True, reason="sitemaps are not read yet")
 def test_g19_white_space_in_a_sitemap_is_no_part_of_a_url(crawl: RawCrawl) -> None:
     """The location is fetched, without %0A and %20."""
     assert crawl.sites.asked("sitemap").count("/s.html") == 1

@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from limpet.admission.patterns import Patterns
 from limpet.admission.rules import (
     ADMIT,
     HOST_CAP_REJECT_FACTOR,
@@ -15,24 +16,13 @@ from limpet.admission.rules import (
     Reject,
     Rule,
     Verdict,
+    capped,
     judge,
 )
 from limpet.admission.scope import Scope, ScopeKind
 from limpet.model.links import LinkKind
 
 SCOPE = Scope(ScopeKind.HOST, ("http://h.test/",))
-
-
-class HostCounts:
-    """How many URLs each host has; remembers whom it was asked about."""
-
-    def __init__(self, **counts: int) -> None:
-        self.asked: list[str] = []
-        self._counts = counts
-
-    def __call__(self, host: str) -> int:
-        self.asked.append(host)
-        return self._counts.get(host.partition(".")[0], 0)
 
 
 def verdict(
@@ -44,11 +34,20 @@ def verdict(
     nofollow: bool = False,
     seed: bool = False,
     limits: Limits | None = None,
-    counts: HostCounts | None = None,
+    patterns: Patterns | None = None,
+    kind: LinkKind = LinkKind.NAVIGATION,
+    requisite: bool = False,
 ) -> Verdict:
-    candidate = Candidate(url=url or f"http://{host}{path}", host=host, depth=depth, nofollow=nofollow, seed=seed)
-    context = Context(scope=SCOPE, limits=limits or Limits(), host_urls=counts or HostCounts())
-    return judge(candidate, context)
+    candidate = Candidate(
+        url=url or f"http://{host}{path}",
+        host=host,
+        depth=depth,
+        kind=kind,
+        nofollow=nofollow,
+        seed=seed,
+        requisite=requisite,
+    )
+    return judge(candidate, Context(scope=SCOPE, limits=limits or Limits(), patterns=patterns))
 
 
 def test_an_ordinary_link_is_admitted() -> None:
@@ -137,24 +136,40 @@ def test_a_full_host_parks_then_counts() -> None:
         (5 * HOST_CAP_REJECT_FACTOR - 1, Park(Rule.HOST_CAP)),
         (5 * HOST_CAP_REJECT_FACTOR, Reject(Rule.HOST_CAP)),
     ):
-        assert verdict(limits=limits, counts=HostCounts(h=count)) == expected
+        assert capped(count, limits) == expected
 
 
-def test_the_host_is_looked_up_only_for_links_that_pass() -> None:
-    """Counting rows costs a read; nothing that another rule rejects pays it."""
-    counts = HostCounts()
-    verdict(host="other.test", counts=counts)
-    verdict(nofollow=True, counts=counts)
-    verdict("/a/a/a/a", counts=counts)
-    assert counts.asked == []
-    verdict(counts=counts)
-    assert counts.asked == ["h.test"]
+def test_an_exclude_wins() -> None:
+    """Over scope, includes, seeds and what pages need; it is found anywhere in the URL."""
+    patterns = Patterns(include=(r"/docs/",), exclude=(r"\.pdf$", r"(?i)/LOGIN"))
+    for path in ("/docs/a.pdf", "/docs/login?x"):
+        for seed in (False, True):
+            assert verdict(path, patterns=patterns, seed=seed) == Reject(Rule.EXCLUDED)
+        assert verdict(path, patterns=patterns, requisite=True) == Reject(Rule.EXCLUDED)
+    assert verdict("/docs/a.pdf?x", patterns=patterns) == ADMIT
+    assert verdict("/a.pdf", host="other.test", patterns=patterns) == Reject(Rule.EXCLUDED)
 
 
-def test_seeds_pass_every_rule_but_validity_and_length() -> None:
+def test_an_include_narrows_the_scope() -> None:
+    """It opens nothing; seeds and what pages need go on without it."""
+    patterns = Patterns(include=("/docs/", "/blog/"))
+    assert verdict("/docs/a", patterns=patterns) == verdict("/blog/a", patterns=patterns) == ADMIT
+    assert verdict("/a", patterns=patterns) == Reject(Rule.NOT_INCLUDED)
+    assert verdict("/docs/a", host="other.test", patterns=patterns) == Reject(Rule.SCOPE)
+    assert verdict("/a", patterns=patterns, seed=True) == verdict("/a.png", patterns=patterns, requisite=True) == ADMIT
+    assert verdict("/a", patterns=patterns, kind=LinkKind.SITEMAP) == Reject(Rule.NOT_INCLUDED)
+
+
+def test_a_sitemap_is_not_read_where_its_entries_would_be_too_deep() -> None:
+    """It has the depth of its page, and what it names is one deeper: at the greatest depth it is of no use."""
+    for depth, expected in ((1, ADMIT), (2, Reject(Rule.DEPTH))):
+        assert verdict(depth=depth, kind=LinkKind.SITEMAP, limits=Limits(depth_max=2)) == expected
+    assert verdict(depth=2, limits=Limits(depth_max=2)) == ADMIT
+
+
+def test_seeds_pass_every_rule_but_validity_length_and_excludes() -> None:
     """What the user names is fetched, wherever it is."""
-    full = HostCounts(other=10**9)
-    assert verdict("/a/a/a/a/a", host="other.test", depth=99, nofollow=True, seed=True, counts=full) == ADMIT
+    assert verdict("/a/a/a/a/a", host="other.test", depth=99, nofollow=True, seed=True) == ADMIT
 
 
 def test_the_first_rule_that_objects_is_named() -> None:
@@ -164,14 +179,15 @@ def test_the_first_rule_that_objects_is_named() -> None:
     assert verdict("/a/a/a/a", depth=99, nofollow=True, limits=shallow) == Reject(Rule.NOFOLLOW)
     assert verdict("/a/a/a/a", depth=99, limits=shallow) == Reject(Rule.DEPTH)
     assert verdict("/a/a/a/a", depth=99) == Reject(Rule.DEPTH_TRAP)
-    assert verdict("/a/a/a/a", counts=HostCounts(h=10**9)) == Reject(Rule.REPEATED_SEGMENT)
+    never, docs = Patterns(exclude=("a",)), Patterns(include=("/docs/",))
+    assert verdict("/a/a/a/a", host="other.test", patterns=never) == Reject(Rule.EXCLUDED)
+    assert verdict("/a/a/a/a", nofollow=True, patterns=docs) == Reject(Rule.NOT_INCLUDED)
 
 
 @pytest.mark.parametrize("kind", list(LinkKind))
 def test_every_kind_of_link_is_judged(kind: LinkKind) -> None:
-    """No kind opens the scope yet."""
-    context = Context(scope=SCOPE, limits=Limits(), host_urls=HostCounts())
-    assert judge(Candidate(url="http://o.test/", host="o.test", depth=1, kind=kind), context) == Reject(Rule.SCOPE)
+    """No kind opens the scope by itself."""
+    assert verdict(host="o.test", kind=kind) == Reject(Rule.SCOPE)
 
 
 def test_hostile_urls_cost_their_length() -> None:
@@ -188,11 +204,15 @@ def test_rule_names_are_frozen() -> None:
     assert [rule.value for rule in Rule] == [
         "invalid_url",
         "url_too_long",
+        "excluded",
         "scope",
+        "not_included",
         "nofollow",
         "depth",
         "depth_trap",
         "repeated_segment",
+        "no_contact",
+        "not_owned",
         "requisite_page",
         "redirect_chain",
         "sitemap_chain",

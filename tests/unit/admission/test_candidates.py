@@ -1,6 +1,6 @@
 """From links to candidates: identity, rules in order, seeds that redirect, caps."""
 
-from limpet.admission.candidates import Desk
+from limpet.admission.candidates import Desk, Strangers
 from limpet.admission.rules import Limits, Rule
 from limpet.admission.scope import Scope, ScopeKind
 from limpet.model.events import Link, PageLinks
@@ -93,7 +93,7 @@ def test_beyond_ten_times_the_cap_they_are_counted_only() -> None:
     assert [(one.rule, one.count) for one in judged.rejects] == [("host_cap", 2)]
 
 
-def test_somebody_elses_host_is_out_of_scope_where_only_owned_ones_count() -> None:
+def test_somebody_elses_host_stays_out_where_only_owned_ones_count() -> None:
     """Scope `any` follows every link between hosts of one's own, and none beyond."""
     desk = Desk(
         scope=Scope(ScopeKind.ANY, (SEED,)),
@@ -101,12 +101,12 @@ def test_somebody_elses_host_is_out_of_scope_where_only_owned_ones_count() -> No
         identity=IdentityRules(),
         fingerprinter=Fingerprinter(b"0123456789abcdef"),
         host_urls=lambda _host: 0,
-        host_allowed=lambda host: host == "mine.test",
+        strangers=Strangers(lambda host: host == "mine.test", owned_only=True),
     )
     links = [Link(f"http://{host}/", LinkKind.NAVIGATION) for host in ("mine.test", "theirs.test")]
     judged = desk.judge([_page(*links)], 1)
     assert [candidate.host for candidate in judged.candidates] == ["mine.test"]
-    assert [(one.host, one.rule) for one in judged.rejects] == [("theirs.test", "scope")]
+    assert [(one.host, one.rule) for one in judged.rejects] == [("theirs.test", "not_owned")]
 
 
 def test_a_seed_is_bound_by_validity_and_length_alone() -> None:

@@ -1,8 +1,9 @@
 """Requisites, sitemaps and the rest: how far hop paths let them go."""
 
+import msgspec
 import pytest
 
-from limpet.admission.candidates import Desk
+from limpet.admission.candidates import Desk, Strangers
 from limpet.admission.hops import is_near_requisite, run_of, step
 from limpet.admission.rules import Limits
 from limpet.admission.scope import Scope, ScopeKind
@@ -24,7 +25,7 @@ def _desk(*, depth_max: int | None = None, host_urls: int = 0, only: str | None 
         identity=IdentityRules(),
         fingerprinter=Fingerprinter(b"0123456789abcdef"),
         host_urls=lambda _host: host_urls,
-        host_allowed=None if only is None else lambda host: host == only,
+        strangers=None if only is None else Strangers(lambda host: host == only, owned_only=True),
     )
 
 
@@ -40,8 +41,11 @@ def _judged(
     only: str | None = None,
 ) -> Candidate | str:
     """The candidate that one link becomes, or the rule that rejects it."""
-    links = PageLinks(fp=bytes(16), fetched_us=1, url=page, depth=depth, hops=hops, links=(Link(url, kind, nofollow),))
-    judged = _desk(depth_max=depth_max, only=only).judge([links], 1)
+    desk = _desk(depth_max=depth_max, only=only)
+    stray = desk.is_stray(page, hops) or msgspec.UNSET
+    link = Link(url, kind, nofollow)
+    links = PageLinks(fp=bytes(16), fetched_us=1, url=page, depth=depth, hops=hops, stray=stray, links=(link,))
+    judged = desk.judge([links], 1)
     return judged.candidates[0] if judged.candidates else judged.rejects[0].rule
 
 
@@ -116,7 +120,7 @@ def test_the_deepest_page_is_whole() -> None:
 
 def test_other_peoples_hosts_stay_out() -> None:
     """Where only owned hosts may be asked, a requisite is no way around it."""
-    assert _judged(REQUISITE, OUTSIDE, "L", only="site.test") == "scope"
+    assert _judged(REQUISITE, OUTSIDE, "L", only="site.test") == "not_owned"
     assert isinstance(_judged(REQUISITE, INSIDE, "L", only="site.test"), Candidate)
 
 

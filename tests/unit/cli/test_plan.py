@@ -7,6 +7,7 @@ from limpet.cli.arguments import parse_arguments
 from limpet.cli.plan import Plan, plan_crawl
 from limpet.clock import SystemClock
 from limpet.config import Settings
+from limpet.config.settings import Rules
 from limpet.embedded.folder import Folder
 from limpet.model.errors import UsageError
 from limpet.testing.chance import SeededRandom
@@ -165,7 +166,7 @@ def test_rates_and_limits_may_change_on_resume(tmp_path: Path) -> None:
     config = tmp_path / "limpet.toml"
     config.write_text('owned = ["a.example"]\n')
     made = plan(tmp_path, "--config", str(config), stored=("http://a.example/",))
-    assert made.settings == Settings(owned=("a.example",))
+    assert made.settings == Settings(owned=("a.example",), rules=Rules(owned_hosts_only=True))
 
 
 def test_a_crawl_without_seeds_needs_one(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from limpet.cli.arguments import parse_arguments
-from limpet.cli.plan import REQUISITES_DEFAULT, Plan, plan_crawl
+from limpet.cli.plan import Plan, plan_crawl
 from limpet.clock import SystemClock
 from limpet.embedded.folder import Folder
 from limpet.model.errors import UsageError
@@ -18,8 +18,10 @@ def _plan(folder: Path, *words: str) -> Plan:
 
 
 def test_the_flag_and_its_absence(tmp_path: Path) -> None:
-    """Without the flag a new crawl has the default, with it none."""
-    assert _plan(tmp_path / "c").facts.scope.requisites is REQUISITES_DEFAULT
+    """Without the flag a new crawl fetches what its pages need, and reads feeds and sitemaps; with it only these."""
+    assert _plan(tmp_path / "c").facts.scope.requisites is True
+    assert _plan(tmp_path / "c").facts.scope.extras is True
+    assert _plan(tmp_path / "c", "--no-requisites").facts.scope.extras is True
     assert _plan(tmp_path / "c", "--no-requisites").facts.scope.requisites is False
 
 

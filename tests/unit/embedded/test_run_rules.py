@@ -75,6 +75,9 @@ class FakeDoor:
         if self.failures:
             raise self.failures.pop()
 
+    async def unpark(self) -> int:
+        return 0
+
     async def admit_seeds(self, urls: Sequence[str]) -> "FakeSeedReport":
         self.seeded += urls
         return FakeSeedReport()

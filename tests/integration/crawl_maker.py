@@ -5,6 +5,7 @@ Whatever is to be wrong with it is planted afterwards, or in the exchanges thems
 """
 
 import os
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,8 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True):
     incarnation: str = "one"
     links: int = 0
     orphan: bool = False  # the record is written, and nothing after it
+    ip: str = ""  # "" = an address of the host's own
+    connect: float = 0.0  # seconds between permit and send
 
     @property
     def is_robots(self) -> bool:
@@ -246,6 +249,12 @@ def _capture(one: Sent) -> Capture:
     parts = split(one.url)
     host = parts.authority.partition("://")[2].encode()
     request = b"GET %b HTTP/1.1\r\nHost: %b\r\nUser-Agent: %b\r\n\r\n" % (parts.path_query.encode(), host, AGENT)
-    return wire_capture(
-        one.url, one.wire, request=one.request or request, started_us=started_us, duration_us=duration_us
+    capture = wire_capture(
+        one.url,
+        one.wire,
+        request=one.request or request,
+        started_us=started_us,
+        duration_us=duration_us,
+        remote_ip=one.ip or f"192.0.2.{1 + zlib.crc32(parts.host.encode()) % 250}",
     )
+    return msgspec.structs.replace(capture, connect_us=round(one.connect * 1e6))

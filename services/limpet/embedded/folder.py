@@ -142,11 +142,14 @@ class Folder:
     def store_settings(self, settings: Settings) -> None:
         """Remember what this run sets differently from the defaults, so that another Limpet's defaults are its own.
 
+        A file that says so already is left alone: its time tells an audit since when these settings have been in force.
         Raises `UsageError` when the folder cannot be written.
         """
         chosen = _chosen(msgspec.to_builtins(settings), msgspec.to_builtins(Settings()))
+        where, text = self.path / SETTINGS_NAME, msgspec.json.format(msgspec.json.encode(chosen)) + b"\n"
         try:
-            write_durably(self.path / SETTINGS_NAME, msgspec.json.format(msgspec.json.encode(chosen)) + b"\n")
+            if not where.exists() or where.read_bytes() != text:
+                write_durably(where, text)
         except OSError as error:
             raise not_writable(self.path, error) from error
 
@@ -198,8 +201,8 @@ def _chosen(values: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
     """What differs from the defaults, table by table."""
     found = {}
     for name, value in values.items():
-        default = defaults[name]
-        if isinstance(value, dict):
+        default = defaults.get(name)  # None: an entry of a table that the operator fills
+        if isinstance(value, dict) and isinstance(default, dict):
             value = _chosen(value, default)  # noqa: PLW2901 - only its differences matter from here on
             default = {}
         if value != default:

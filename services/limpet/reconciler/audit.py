@@ -1,14 +1,16 @@
 """`limpet audit`: were we polite? Judged again, from the archive, by code that shares nothing with robots or governor.
 
 Every request is taken from its records (those that no HTTP answer came for from their outcomes), sorted by host and
-time, and asked: was it licensed by an archived copy of robots.txt, did it leave the host its time, did it say who we
-are? May run beside a crawl: a segment is judged as far as it reached. Reads only.
+time, and asked: was it licensed by an archived copy of robots.txt, did it leave the host its time, did it keep the
+ceilings of what hosts share, did it say who we are? May run beside a crawl: a segment is judged as far
+as it reached. Reads only.
 
 What cannot be seen here: a request that was under way when its process died left no trace. The sites' own logs have it;
 `loadtest/origin` judges those.
 """
 
 import sqlite3
+from collections.abc import Iterable
 from itertools import groupby
 
 from limpet.config import Settings
@@ -16,10 +18,12 @@ from limpet.fetch.gate import Owned
 from limpet.model.errors import CannotGoOn
 from limpet.reconciler.archive_walk import Archive
 from limpet.reconciler.audit_archive import ArchiveReader
+from limpet.reconciler.audit_ceilings import Ceilings
 from limpet.reconciler.audit_evidence import Evidence, Exchange, ExchangeKind
 from limpet.reconciler.audit_gaps import Gaps, Rules
 from limpet.reconciler.audit_licence import Licences
 from limpet.reconciler.audit_matcher import Readers
+from limpet.reconciler.audit_ownership import Ownership, Who
 from limpet.reconciler.crawl_folder import CrawlFolder, settings_stored_us
 from limpet.reconciler.kinds import AuditKind as Kind
 from limpet.reconciler.report import Collector, Report
@@ -46,7 +50,7 @@ def audit(folder: CrawlFolder, *, disk: Disk | None = None) -> Report:
             except OSError as error:
                 out.find(Kind.UNREADABLE, segment.name, str(error))
         evidence.settle()
-        _judge(evidence, _rules(folder), Readers(folder.facts.agent, evidence.body), out)
+        _Judge(evidence, _rules(folder), Readers(folder.facts.agent, evidence.body), out).run()
     _note_floor(out)
     return out.report()
 
@@ -78,32 +82,51 @@ def _rules(folder: CrawlFolder) -> Rules:
         owned = Owned.parse(settings.owned)
     except ValueError as error:
         raise CannotGoOn(f"the stored settings of {folder.path} cannot be read: {error}") from error
-    return Rules(politeness=settings.politeness, since_us=since_us, is_owned=owned.covers_host)
+    return Rules(politeness=settings.politeness, since_us=since_us, owned=owned)
 
 
-def _judge(evidence: Evidence, rules: Rules, readers: Readers, out: Collector) -> None:
+class _Judge:
     """Host by host: whatever is remembered of a host is forgotten with its last request."""
-    for host, exchanges in groupby(evidence.exchanges(), key=lambda exchange: exchange.host):
-        licences, gaps = Licences(evidence, readers, out), Gaps(rules, host, out)
+
+    def __init__(self, evidence: Evidence, rules: Rules, readers: Readers, out: Collector) -> None:
+        self._evidence = evidence
+        self._rules = rules
+        self._readers = readers
+        self._out = out
+
+    def run(self) -> None:
+        ceilings = Ceilings(self._rules.politeness, self._rules.since_us, self._evidence, self._out)
+        for host, exchanges in groupby(self._evidence.exchanges(), key=lambda exchange: exchange.host):
+            self._host(host, exchanges, ceilings)
+            self._out.checked["hosts"] += 1
+        ceilings.judge()
+        for reader, count in sorted(self._readers.unread.items()):
+            self._out.note(Kind.READER_ABSENT, reader, f"{count:,} fetches not judged by it; the other readers did")
+
+    def _host(self, host: str, exchanges: Iterable[Exchange], ceilings: Ceilings) -> None:
+        licences, gaps = Licences(self._evidence, self._readers, self._out), Gaps(self._rules, self._out)
+        ownership = Ownership(host, self._rules.owned)
         before: Exchange | None = None
         for exchange in exchanges:
             if before is None or not _is_same(before, exchange):
-                gaps.check(exchange, _delay_us(exchange, licences, readers))
+                delay_us = self._delay_us(exchange, licences)
+                gaps.check(exchange, delay_us, owned=ownership.owned)
+                ceilings.take(exchange, Who(ownership.owned, ownership.frees(exchange.address)))
+                ownership.met(exchange.address)
+                if exchange.kind is ExchangeKind.ROBOTS:
+                    newest = licences.newest(exchange.authority)
+                    ownership.proves(exchange.authority, named=bool(newest) and self._readers.names_agent(newest))
             before = exchange
-        out.checked["hosts"] += 1
-    if readers.unread_by_protego:
-        out.checked["copies_unread_by_protego"] += readers.unread_by_protego
 
-
-def _delay_us(exchange: Exchange, licences: Licences, readers: Readers) -> int:
-    """Judge the licence; the crawl-delay that came with it."""
-    if exchange.kind is ExchangeKind.ROBOTS:
-        licences.learn(exchange)
-        return 0
-    if exchange.kind is ExchangeKind.CONTACT:
-        return 0
-    copy = licences.check(exchange)
-    return readers.delay_us(copy.digest) if copy is not None else 0
+    def _delay_us(self, exchange: Exchange, licences: Licences) -> int:
+        """Judge the licence; the crawl-delay that came with it."""
+        if exchange.kind is ExchangeKind.ROBOTS:
+            licences.learn(exchange)
+            return 0
+        if exchange.kind is ExchangeKind.CONTACT:
+            return 0
+        copy = licences.check(exchange)
+        return self._readers.delay_us(copy.digest) if copy is not None else 0
 
 
 def _is_same(one: Exchange, other: Exchange) -> bool:

@@ -69,6 +69,7 @@ class ArchiveReader:
                 outcome.url,
                 outcome.robots_digest,
                 outcome.gap_us,
+                address=outcome.remote_ip,
             )
             self._evidence.add(exchange)
             self._out.checked["failures"] += 1
@@ -99,6 +100,8 @@ class ArchiveReader:
             wait_until_us(head.status, head.get(b"retry-after"), start_us),
             incarnation,
             at,
+            response.header.get("WARC-IP-Address"),
+            number(fields.get("limpet-connect-us", "")),
         )
         self._evidence.add(exchange)
         self._out.checked[_COUNTED[exchange.kind]] += 1

@@ -4,7 +4,7 @@ See `limpet.reconciler.places` for what such a file is.
 """
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
 from typing import Any, Final, Self
 
@@ -39,13 +39,32 @@ class Exchange(msgspec.Struct, frozen=True, array_like=True):
     until_us: int = 0  # end of the wait that its answer asked for
     incarnation: int = 0
     where: str = ""  # segment+offset
+    address: str = ""  # where it went
+    connect_us: int = 0  # before `start_us`: its permit was given then
+    number: int = 0  # given by `Evidence`
+
+
+class Held(msgspec.Struct, frozen=True, array_like=True):
+    """What a request held of something that hosts share, from its permit to its end."""
+
+    key: str  # "domain …", "platform …", "address …"
+    start_us: int
+    end_us: int
+    owned: bool
+    address: str
+    until_us: int
+    number: int  # of the exchange
 
 
 _TABLES: Final = """
 CREATE TABLE exchange (
   host TEXT, start_us INTEGER, end_us INTEGER, kind INTEGER, authority TEXT, url TEXT, digest TEXT, gap_us INTEGER,
-  until_us INTEGER, incarnation INTEGER, place TEXT
+  until_us INTEGER, incarnation INTEGER, place TEXT, address TEXT, connect_us INTEGER, number INTEGER PRIMARY KEY
 );
+CREATE TABLE held (
+  key TEXT, start_us INTEGER, end_us INTEGER, owned INTEGER, address TEXT, until_us INTEGER, number INTEGER
+);
+CREATE TABLE host (name TEXT PRIMARY KEY, domain TEXT) WITHOUT ROWID;
 CREATE TABLE answer (
   url TEXT, start_us INTEGER, end_us INTEGER, status INTEGER, meaning TEXT, digest TEXT, body_digest TEXT, target TEXT
 );
@@ -62,6 +81,8 @@ class Evidence:
 
     def __init__(self) -> None:
         self._waiting: list[Exchange] = []
+        self._holding: list[Held] = []
+        self._count = 0
         self._database = sqlite3.connect("", isolation_level=None)
         self._database.execute("PRAGMA journal_mode = OFF").fetchall()
         self._database.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
@@ -92,19 +113,60 @@ class Evidence:
         self._flush()
         self._database.executescript(_INDEXES)
 
+    def name_domains(self, domain_of: Callable[[str], str]) -> None:
+        """Note the domain of every host, for `hosts_of`."""
+        hosts = self._database.execute("SELECT DISTINCT host FROM exchange")
+        self._insert("host", 2, ((host, domain_of(host)) for (host,) in hosts))
+        self._database.execute("CREATE INDEX host_domain ON host (domain)")
+
+    def hold(self, held: Held) -> None:
+        """What an exchange held, one key at a time."""
+        self._holding.append(held)
+        if len(self._holding) >= BATCH:
+            self._flush_held()
+
     def _flush(self) -> None:
-        rows: Iterable[tuple[Any, ...]] = [msgspec.structs.astuple(exchange) for exchange in self._waiting]
-        self._database.execute("BEGIN")
-        self._database.executemany("INSERT INTO exchange VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
-        self._database.execute("COMMIT")
+        rows = [
+            (*msgspec.structs.astuple(exchange)[:-1], number)
+            for number, exchange in enumerate(self._waiting, self._count + 1)
+        ]
+        self._count += len(rows)
+        self._insert("exchange", len(Exchange.__struct_fields__), rows)
         self._waiting.clear()
+
+    def _flush_held(self) -> None:
+        self._insert("held", len(Held.__struct_fields__), map(msgspec.structs.astuple, self._holding))
+        self._holding.clear()
+
+    def _insert(self, table: str, columns: int, rows: Iterable[tuple[Any, ...]]) -> None:
+        marks = ", ".join("?" * columns)
+        self._database.execute("BEGIN")
+        self._database.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)  # noqa: S608 - names of our own
+        self._database.execute("COMMIT")
 
     # -- reading -------------------------------------------------------------------------------------------------------
     def exchanges(self) -> Iterator[Exchange]:
         """Every exchange, host by host, in the order of their starts."""
         sql = "SELECT * FROM exchange ORDER BY host, start_us, kind, url"
-        for host, start_us, end_us, kind, *rest in self._database.execute(sql):
-            yield Exchange(host, start_us, end_us, ExchangeKind(kind), *rest)
+        yield from map(_exchange, self._database.execute(sql))
+
+    def exchange(self, number: int) -> Exchange:
+        """One exchange again. KeyError if there is none."""
+        row = self._database.execute("SELECT * FROM exchange WHERE number = ?", (number,)).fetchone()
+        if row is None:
+            raise KeyError(number)
+        return _exchange(row)
+
+    def hosts_of(self, domain: str) -> int:
+        """How many hosts of a domain were asked for anything."""
+        count: int = self._database.execute("SELECT count(*) FROM host WHERE domain = ?", (domain,)).fetchone()[0]
+        return count
+
+    def held(self) -> Iterator[Held]:
+        """Everything that was held, key by key, in the order of the starts."""
+        self._flush_held()
+        for key, start_us, end_us, owned, *rest in self._database.execute("SELECT * FROM held ORDER BY key, start_us"):
+            yield Held(key, start_us, end_us, bool(owned), *rest)
 
     def answers(self, url: str, from_us: int, to_us: int, limit: int) -> list[Answer]:
         """Answers of `url` that were asked for in a span of time, the first ones first."""
@@ -129,6 +191,11 @@ class Evidence:
             "SELECT data FROM body WHERE digest = ?", (digest,)
         ).fetchone()
         return b"" if row is None else row[0]
+
+
+def _exchange(row: tuple[Any, ...]) -> Exchange:
+    host, start_us, end_us, kind, *rest = row
+    return Exchange(host, start_us, end_us, ExchangeKind(kind), *rest)
 
 
 def _answer(row: tuple[Any, ...]) -> Answer:

@@ -1,11 +1,11 @@
 """Was a host given its time? One request after the other, with the gap between them that rules and site ask for."""
 
-from collections.abc import Callable
 from typing import Final
 
 import msgspec
 
 from limpet.config.settings import Politeness
+from limpet.fetch.gate import Owned
 from limpet.reconciler.audit_evidence import Exchange, ExchangeKind
 from limpet.reconciler.kinds import AuditKind as Kind
 from limpet.reconciler.report import Collector
@@ -22,22 +22,23 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
 
     politeness: Politeness
     since_us: int | None
-    is_owned: Callable[[str], bool]
+    owned: Owned
 
 
 class Gaps:
     """The requests to one host, in the order of time."""
 
-    def __init__(self, rules: Rules, host: str, out: Collector) -> None:
+    def __init__(self, rules: Rules, out: Collector) -> None:
         self._rules = rules
-        self._owned = rules.is_owned(host)
+        self._owned = False
         self._out = out
         self._last: Exchange | None = None  # the one that ended last
         self._before: Exchange | None = None  # the one that began last
         self._waited_for: Exchange | None = None  # whose answer asked for the longest wait
 
-    def check(self, exchange: Exchange, delay_us: int) -> None:
+    def check(self, exchange: Exchange, delay_us: int, *, owned: bool) -> None:
         """Judge one request; `delay_us` is the crawl-delay of the copy that licensed it, 0 = none."""
+        self._owned = owned
         floor_us = self._floor_us(exchange)
         self._recorded(exchange, floor_us, delay_us)
         if self._last is not None:

@@ -7,6 +7,7 @@ import msgspec
 from limpet.reconciler.audit_answers import Answer
 from limpet.reconciler.audit_evidence import Evidence, Exchange
 from limpet.reconciler.audit_matcher import Readers
+from limpet.reconciler.audit_protego import sentence_of
 from limpet.reconciler.kinds import AuditKind as Kind
 from limpet.reconciler.report import Collector
 
@@ -125,12 +126,22 @@ class Licences:
 
     def _judge(self, exchange: Exchange, copy: Copy) -> None:
         opinion = self._readers.opinion(copy.digest, exchange.url)
-        if not opinion.plain:
-            says = "protego too" if not opinion.protego else "protego allows it"
-            self._find(Kind.DISALLOWED, exchange, f"forbidden by {opinion.rule!r} ({says})")
-        elif not opinion.protego:
+        self._out.checked["licences"] += 1
+        if opinion.forbids:
+            rule = f"forbidden by {opinion.rule!r}" if not opinion.plain else "forbidden"
+            self._find(Kind.DISALLOWED, exchange, f"{rule}: {opinion.shown()}")
+        elif opinion.protego is False:
             by = f"the rule {opinion.rule!r}" if opinion.rule else "no rule"
-            self._out.note(Kind.READINGS_DIFFER, exchange.url, f"protego forbids it; read literally, {by} applies")
+            what = f"{opinion.reason}: {sentence_of(opinion.reason)}"
+            self._out.note(
+                Kind.READINGS_DIFFER, exchange.url, f"protego forbids it, read literally {by} applies; {what}"
+            )
+            self._out.sum_up(Kind.READINGS_DIFFER, 1, f"fetches that protego alone forbids, {what}")
+
+    def newest(self, authority: str) -> str:
+        """The digest of the last copy that an authority's robots.txt made, "" if it made none."""
+        known = self._known.get(authority)
+        return known.copies[-1].digest if known is not None and known.copies else ""
 
     def _find(self, kind: Kind, exchange: Exchange, detail: str) -> None:
         self._out.find(kind, exchange.url, f"{detail} ({exchange.where or 'an outcome without a record'})")

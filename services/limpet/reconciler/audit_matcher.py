@@ -1,32 +1,24 @@
-"""May this URL be fetched, says who? Two readers of robots.txt that share nothing with `limpet.robots`.
+"""May this URL be fetched, says who? Three readers of robots.txt that share nothing with `limpet.robots`.
 
-*protego* is the auditor. It is known to differ from RFC 9309, mostly by allowing more (see docs/adr/0002), so a second
-reader stands beside it: `PlainRules`, the text of RFC 9309 written down as plainly as it goes. What either forbids is a
-violation, with one exception: what protego alone forbids, for one of these reasons of its own, is only noted:
-
-* `$` anywhere in a rule also stands for a literal dollar sign, so `Disallow: /a$` forbids `/a%24b`;
-* a group's name is looked for anywhere in ours, so the group `hedwig` captures `hedwig-news`;
-* the stars in a group's name are dropped, so `foo*bot` is taken for `foobot`;
-* rules are ordered by their length after escaping, so `Disallow: /é` outweighs `Allow: /abc`;
-* `%3A` and `:` count as the same, as do other reserved characters and their escapes;
-* U+2028, U+0085, form feeds and others end a line, and a word without a colon can be a directive.
+`PlainRules` is the text of RFC 9309 written down as plainly as it goes. *Google's parser* (`audit_google`) and
+*protego* (`audit_protego`) are other people's. What the plain reader or Google's parser forbids is a violation. protego
+is known to differ from the RFC both ways: what it alone forbids is noted, named and counted.
 """
 
 import functools
 import re
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Final
 
 import msgspec
-from protego import Protego
+
+from limpet.reconciler.audit_google import COST_MAX, Google, is_installed
+from limpet.reconciler.audit_protego import ProtegoReader
 
 COPIES_KEPT_MAX: Final = 64
-PROTEGO_RULES_MAX: Final = 1_000_000
-"""Protego keeps every rule once for every agent of its group: a small file can be made to ask for gigabytes."""
-
-PROTEGO_AGENTS_MAX: Final = 2_000
-"""It also looks for each agent among all others."""
+BODY_BYTES_MAX: Final = 512_000
+"""RFC 9309 §2.5: at least 500 KiB are parsed. What lies behind them nobody here reads."""
 
 DELAY_SECONDS_MAX: Final = 10 * 366 * 86_400.0
 
@@ -47,11 +39,27 @@ _BOM: Final = b"\xef\xbb\xbf"
 
 
 class Opinion(msgspec.Struct, frozen=True):
-    """What both readers say. `rule` is the line that decided for the plain one, "" if none did."""
+    """What the readers say; None: it could not judge. `rule` is the line that decided for the plain one, if one did.
 
-    protego: bool
+    `reason` names why protego forbids what both others allow.
+    """
+
     plain: bool
+    google: bool | None
+    protego: bool | None
     rule: str
+    reason: str = ""
+
+    @property
+    def forbids(self) -> bool:
+        """Whether a reader that goes by the RFC forbids it."""
+        return not self.plain or self.google is False
+
+    def shown(self) -> str:
+        """Who says what."""
+        words = {True: "allows", False: "forbids", None: "cannot say"}
+        says = (("RFC 9309", self.plain), ("Google's parser", self.google), ("protego", self.protego))
+        return ", ".join(f"{name} {words[verdict]}" for name, verdict in says)
 
 
 class _Rule(msgspec.Struct, frozen=True):
@@ -80,7 +88,8 @@ class PlainRules:
     def __init__(self, body: bytes, agent: str) -> None:
         groups = list(_groups(body))
         name = _token(agent.encode("utf-8", "replace"))
-        name = name if any(name in group.agents for group in groups) else b"*"
+        self.names_agent = any(name in group.agents for group in groups)
+        name = name if self.names_agent else b"*"
         mine = [group for group in groups if name in group.agents]
         rules = [_rule(allow, value) for group in mine for allow, value in group.rules]
         # §2.2.2: the most octets decide, and of two that are equally long the one that allows.
@@ -183,54 +192,63 @@ def _escape(match: re.Match[bytes]) -> bytes:
     return bytes([octet]) if octet in _UNRESERVED else b"%%%02X" % octet
 
 
-class Readers:
-    """Both readers over archived copies; keeps the last few, since a host's fetches come together."""
+class _Copy(msgspec.Struct, frozen=True):
+    """One copy, read by all."""
 
-    def __init__(self, agent: str, body_of: Callable[[str], bytes]) -> None:
+    plain: PlainRules
+    google: Google
+    protego: ProtegoReader
+
+
+class Readers:
+    """The readers over archived copies; keeps the last few, since a host's fetches come together.
+
+    `unread` counts, by reader and reason, the fetches that a reader could not judge.
+    """
+
+    def __init__(self, agent: str, body_of: Callable[[str], bytes], google_cost_max: int = COST_MAX) -> None:
         self._agent = agent
+        self._google_cost_max = google_cost_max
         self._body_of = body_of
-        self._kept: OrderedDict[str, tuple[Protego | None, PlainRules]] = OrderedDict()
-        self.unread_by_protego = 0
+        self._kept: OrderedDict[str, _Copy] = OrderedDict()
+        self.unread: Counter[str] = Counter()
 
     def opinion(self, digest: str, url: str) -> Opinion:
-        """What both say of the absolute `url` after the copy with this digest."""
-        protego, plain = self._readers(digest)
+        """What they say of the absolute `url` after the copy with this digest."""
+        copy = self._copy(digest)
         target = url[url.index("/", url.index("://") + 3) :].encode("ascii", "replace")
-        allowed, rule = plain.decide(target)
-        return Opinion(_ask(protego, url, self._agent), allowed, rule)
+        plain, rule = copy.plain.decide(target)
+        google, protego = copy.google.allows(url), copy.protego.allows(url)
+        if google is None:
+            self.unread["Google's parser, a hostile copy" if is_installed() else "Google's parser, not installed"] += 1
+        if protego is None:
+            self.unread["protego, a hostile copy"] += 1
+        alone = protego is False and plain and google is not False
+        return Opinion(plain, google, protego, rule, copy.protego.reason(url) if alone else "")
 
     def delay_us(self, digest: str) -> int:
         """The crawl-delay of the copy with this digest, 0 = none."""
-        return int(self._readers(digest)[1].delay_seconds * 1e6)
+        return int(self._copy(digest).plain.delay_seconds * 1e6)
 
-    def _readers(self, digest: str) -> tuple[Protego | None, PlainRules]:
+    def names_agent(self, digest: str) -> bool:
+        """Whether a group of the copy names our token."""
+        return self._copy(digest).plain.names_agent
+
+    def _copy(self, digest: str) -> _Copy:
         kept = self._kept.get(digest)
         if kept is None:
-            body = self._body_of(digest)
-            kept = self._kept[digest] = _protego(body), PlainRules(body, self._agent)
-            self.unread_by_protego += kept[0] is None
+            body = read_part(self._body_of(digest))
+            google = Google(body, self._agent, self._google_cost_max)
+            kept = _Copy(PlainRules(body, self._agent), google, ProtegoReader(body, self._agent))
+            self._kept[digest] = kept
             if len(self._kept) > COPIES_KEPT_MAX:
                 self._kept.popitem(last=False)
         self._kept.move_to_end(digest)
         return kept
 
 
-def _protego(body: bytes) -> Protego | None:
-    """What protego reads, which wants text; None when it cannot be had at a bearable price."""
-    lines = [line.lstrip()[:4].lower() for line in _LINE_ENDS.split(body)]
-    agents = sum(line == b"user" for line in lines)
-    if agents > PROTEGO_AGENTS_MAX or agents * len(lines) > PROTEGO_RULES_MAX:
-        return None
-    try:
-        return Protego.parse(body.removeprefix(_BOM).decode("utf-8", "replace"))
-    except Exception:  # noqa: BLE001 - whatever a stranger's bytes do to another library, the plain reader still judges
-        return None
-
-
-def _ask(protego: Protego | None, url: str, agent: str) -> bool:
-    if protego is None:
-        return True
-    try:
-        return bool(protego.can_fetch(url, agent))
-    except Exception:  # noqa: BLE001 - see _protego
-        return True
+def read_part(body: bytes) -> bytes:
+    """What is read of a body: its whole lines within the bound."""
+    if len(body) <= BODY_BYTES_MAX or body[BODY_BYTES_MAX : BODY_BYTES_MAX + 1] in {b"\r", b"\n"}:
+        return body[:BODY_BYTES_MAX]
+    return body[: 1 + max(body.rfind(end, 0, BODY_BYTES_MAX) for end in (b"\r", b"\n"))]

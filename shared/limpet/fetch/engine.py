@@ -42,7 +42,7 @@ class WireFetcher:
     async def fetch(self, request: FetchRequest, on_head: OnHead | None = None) -> Capture:
         """See `Fetcher.fetch`. What `on_head` raises passes through, with the connection closed."""
         started_us, began = self._clock.wall_us(), self._clock.monotonic()
-        result = await self._exchange(request, on_head)
+        result = await self._exchange(request, began, on_head)
         if isinstance(result, Capture):
             return result
         return Capture(url=request.url, failure=result, started_us=started_us, duration_us=self._since_us(began))
@@ -56,7 +56,7 @@ class WireFetcher:
         """See `Fetcher.close`."""
         await self._resolver.close()
 
-    async def _exchange(self, request: FetchRequest, on_head: OnHead | None) -> Capture | NetFailure:
+    async def _exchange(self, request: FetchRequest, called: float, on_head: OnHead | None) -> Capture | NetFailure:
         target = parse_target(request.url)
         if isinstance(target, str):
             return NetFailure(kind="gate", detail=target)
@@ -69,14 +69,15 @@ class WireFetcher:
         if isinstance(opened, NetFailure):
             return opened
         try:
-            return await self._converse(opened, request.url, data, on_head)
+            return await self._converse(opened, request.url, data, called, on_head)
         finally:
             opened.exchange.close()
 
-    async def _converse(self, opened: Opened, url: str, data: bytes, on_head: OnHead | None) -> Capture:
+    async def _converse(self, opened: Opened, url: str, data: bytes, called: float, on_head: OnHead | None) -> Capture:
         exchange = opened.exchange
         parser, tls = exchange.parser, exchange.tls_version()
         started_us, began = self._clock.wall_us(), self._clock.monotonic()
+        connect_us = round((began - called) * 1e6)
         exchange.send(data)
         await exchange.wait()
         if parser.head is not None and on_head is not None:
@@ -98,6 +99,7 @@ class WireFetcher:
             tls=tls,
             started_us=started_us,
             duration_us=duration_us,
+            connect_us=connect_us,
         )
 
     def _since_us(self, began: float) -> int:

@@ -71,6 +71,7 @@ class Capture(msgspec.Struct, frozen=True, kw_only=True):
     tls: str = ""  # e.g. "TLSv1.3"; empty without TLS
     started_us: int = 0  # wall clock just before the request was sent; the capture's WARC-Date
     duration_us: int = 0  # until the end of the response
+    connect_us: int = 0  # before `started_us`: from the call to the send, spent on look-up, connection and TLS
 
 
 OnHead = Callable[[Head], Awaitable[None]]

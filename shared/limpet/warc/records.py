@@ -174,6 +174,7 @@ def metadata_member(
         ("limpet-kind", meta.kind),
         ("limpet-fp", meta.fp.hex()),
         ("limpet-duration-us", str(capture.duration_us)),
+        ("limpet-connect-us", str(capture.connect_us or "")),
         ("limpet-gap-us", str(meta.gap_us)),
         ("robots-digest", meta.robots_digest),
         ("robots-rule", meta.robots_rule),

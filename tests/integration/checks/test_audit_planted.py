@@ -53,6 +53,9 @@ def test_a_polite_crawl_is_called_polite(tmp_path: Path) -> None:
         "pages": 5,
         "segments": 1,
         "hosts": 2,
+        "licences": 6,
+        "ceilings_address": 2,
+        "address_unknown": 1,  # the request that failed
     }
 
 
@@ -100,12 +103,13 @@ def test_a_capture_that_was_appended_twice_is_no_second_request(tmp_path: Path) 
 
 # -- robots ------------------------------------------------------------------------------------------------------------
 def test_a_disallowed_fetch_is_found(tmp_path: Path) -> None:
-    """The copy that licensed it forbids it, and both readers say so."""
+    """The copy that licensed it forbids it, and all readers say so."""
     report = judged(tmp_path, [robots(0), page(2), page(4, "/private/x")])
     assert kinds(report) == {"disallowed"}
     assert report.findings[0].subject == "http://a.test/private/x"
     assert "Disallow: /private" in report.findings[0].detail
-    assert "protego too" in report.findings[0].detail
+    assert "RFC 9309 forbids" in report.findings[0].detail
+    assert "protego forbids" in report.findings[0].detail
 
 
 def test_a_group_of_our_own_is_obeyed_and_not_the_common_one(tmp_path: Path) -> None:
@@ -131,7 +135,7 @@ def test_what_only_the_plain_reader_forbids_is_found(tmp_path: Path) -> None:
     text = b"User-agent: *\r\nCrawl-delay: 1\r\nUser-agent: other\r\nDisallow: /private\r\n"
     report = judged(tmp_path, [robots(0, text), page(2, "/private")])
     assert kinds(report) == {"disallowed"}
-    assert "protego allows it" in report.findings[0].detail
+    assert "protego allows" in report.findings[0].detail
 
 
 def test_what_only_protego_forbids_is_noted(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from limpet.config import Facts, Settings
-from limpet.config.settings import Politeness
+from limpet.config.settings import Politeness, SharedRange
 from limpet.embedded.folder import LOG_BYTES_KEPT_MAX, Folder, check_vacant, is_crawl
 from limpet.model.errors import UsageError
 
@@ -102,6 +102,20 @@ def test_settings_are_remembered(tmp_path: Path) -> None:
     (tmp_path / "settings.json").write_text('{"no_such_key": 1}')
     with pytest.raises(UsageError, match=r"settings\.json is damaged .*no_such_key.*delete it"):
         folder.load_settings()
+
+
+def test_equal_settings_keep_their_time(tmp_path: Path) -> None:
+    """An audit judges by settings since when they were stored: a resume with the same ones does not begin anew."""
+    folder = Folder.create(tmp_path, FACTS)
+    ranges = {"cdn": SharedRange(networks=("198.51.100.0/24",))}
+    chosen = Settings(politeness=Politeness(shared_ranges=ranges))
+    folder.store_settings(chosen)
+    os.utime(tmp_path / "settings.json", ns=(1, 1))
+    folder.store_settings(chosen)
+    assert (tmp_path / "settings.json").stat().st_mtime_ns == 1
+    assert folder.load_settings() == chosen
+    folder.store_settings(Settings())
+    assert (tmp_path / "settings.json").stat().st_mtime_ns > 1
 
 
 def test_long_logs_are_put_aside_at_the_next_start(tmp_path: Path) -> None:

@@ -13,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limpet.model.urls import InvalidUrl, canonicalize, split
-from limpet.reconciler.audit_matcher import COPIES_KEPT_MAX, PlainRules, Readers
+from limpet.reconciler.audit_google import Google, is_installed
+from limpet.reconciler.audit_matcher import BODY_BYTES_MAX, COPIES_KEPT_MAX, PlainRules, Readers, read_part
+from limpet.reconciler.audit_protego import UNEXPLAINED
 from limpet.robots import parse
 
 CASES = Path(os.environ.get("LIMPET_CASES") or Path(__file__).parents[3] / ".." / "shared" / "cases")
@@ -56,10 +58,11 @@ def test_the_plain_reader_demands_no_longer_crawl_delay(body: bytes) -> None:
 
 @given(body=st.binary(max_size=300), target=st.binary(max_size=60))
 def test_any_bytes_will_do(body: bytes, target: bytes) -> None:
-    """Neither reader raises, whatever a site sends."""
+    """No reader raises, whatever a site sends."""
     assert isinstance(PlainRules(body, "limpet").decide(b"/" + target)[0], bool)
     opinion = Readers("limpet", lambda _digest: body).opinion("d", "http://a.test/" + target.hex())
     assert isinstance(opinion.protego, bool)
+    assert opinion.google in {True, False, None}
 
 
 def test_undisputed_cases_come_out_right() -> None:
@@ -143,12 +146,78 @@ def test_readers_keep_a_bounded_number_of_copies() -> None:
     assert len(asked) == COPIES_KEPT_MAX + 2
 
 
-def test_both_readers_speak() -> None:
-    """Their verdicts are kept apart."""
+def test_all_readers_speak() -> None:
+    """Their verdicts are kept apart, and what protego alone forbids has a name."""
     readers = Readers("limpet", lambda _digest: b"User-agent: *\nDisallow: /a$\n")
-    assert readers.opinion("d", "http://a.test/a").plain is False
+    assert readers.opinion("d", "http://a.test/a").forbids
     differing = readers.opinion("d", "http://a.test/a$b")
-    assert (differing.plain, differing.protego, differing.rule) == (True, False, "")
+    assert (differing.plain, differing.google, differing.protego) == (True, True, False)
+    assert (differing.forbids, differing.rule, differing.reason) == (False, "", "literal_dollar")
+
+
+@pytest.mark.parametrize(
+    ("body", "agent", "path", "name"),
+    [
+        ("User-agent: lim\nDisallow: /", "limpet", "/x", "name_inside_name"),
+        ("User-agent: *\nDisallow: /a$", "limpet", "/a$b", "literal_dollar"),
+        ("User-agent: *\nAllow: /abc\nDisallow: /é*", "limpet", "/abc", UNEXPLAINED),
+        ("User-agent: *\nDisallow: /a%3Ab", "limpet", "/a:b", "reserved_escapes"),
+        ("User-agent: *\nNoise: 1\x0cDisallow: /x", "limpet", "/x", "odd_lines"),
+    ],
+)
+def test_what_protego_alone_forbids_has_a_name(body: str, agent: str, path: str, name: str) -> None:
+    """Each known difference is recognised on the file at hand."""
+    opinion = Readers(agent, lambda _digest: body.encode()).opinion("d", f"http://a.test{path}")
+    if name == UNEXPLAINED:
+        assert opinion.reason == ""
+    else:
+        assert (opinion.plain, opinion.google, opinion.protego, opinion.reason) == (True, True, False, name)
+
+
+@pytest.mark.parametrize(
+    ("body", "path", "allowed"),
+    [
+        (b"User-agent: *\nDisallow: /robots.txt", "/robots.txt", True),
+        (b"User-agent: *\nDisallow: /a%3cb", "/a%3cb", False),
+        (b"User-agent: *\nDisallow: /*a*b$", "/xxaxxb", False),
+        (b"\xff\x00\xfe", "/", True),
+    ],
+)
+def test_googles_parser_is_asked_so_that_it_understands(body: bytes, path: str, allowed: bool) -> None:
+    """Escapes in upper case, `/robots.txt` exempt, any bytes."""
+    if not is_installed():
+        pytest.skip("Google's parser has no wheel for this machine")
+    assert Google(body, "limpet").allows(f"http://a.test{path}") is allowed
+
+
+def test_what_google_cannot_judge_at_a_bearable_price_is_counted() -> None:
+    """A file full of stars, asked for again and again: the rest is left to the others, and told."""
+    if not is_installed():
+        pytest.skip("Google's parser has no wheel for this machine")
+    body = b"User-agent: *\n" + b"Disallow: /*a*b\n" * 100
+    readers = Readers("limpet", lambda _digest: body, google_cost_max=5_000_000)
+    verdicts = [readers.opinion("d", "http://a.test/" + "z" * 9_000 + str(n)).google for n in range(5)]
+    assert (verdicts[0], verdicts[-1]) == (True, None)
+    assert sum(readers.unread.values()) == verdicts.count(None)
+
+
+def test_only_the_first_500_kib_are_read() -> None:
+    """RFC 9309 §2.5; the line that the bound cuts is not read at all."""
+    head = b"User-agent: *\n#" + b"x" * (BODY_BYTES_MAX - 30) + b"\n"
+    assert read_part(head + b"Disallow: /zoo\n") == head + b"Disallow: /zoo\n"[: BODY_BYTES_MAX - len(head)]
+    cut = read_part(head + b"Disallow: /zookeeper\n")
+    assert cut == head
+    assert PlainRules(cut, "limpet").decide(b"/zookeeper")[0]
+
+
+@given(body=BODIES, path=PATHS)
+def test_what_the_matcher_allows_google_allows(body: bytes, path: str) -> None:
+    """The crawler fetches nothing that Google's parser would call a violation."""
+    if not is_installed():
+        pytest.skip("Google's parser has no wheel for this machine")
+    url = canonicalize(f"http://a.test/{path}")
+    if parse(body).allows("limpet", url):
+        assert Google(body, "limpet").allows(url)
 
 
 @pytest.mark.parametrize(

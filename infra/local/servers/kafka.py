@@ -106,7 +106,7 @@ class Kafka(Service):
 
     def answers(self, node: Node) -> bool:
         """Whether the broker is registered and knows as many brokers as there are alive nodes."""
-        return self._brokers(node) >= sum(1 for other in self.nodes if other.alive)
+        return self._brokers(node) >= max(1, sum(1 for other in self.nodes if other.alive))
 
     def endpoints(self) -> dict[str, Any]:
         """Addresses of the brokers."""

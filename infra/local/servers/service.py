@@ -118,7 +118,7 @@ class Service(ABC):
         found.kill()
         self.prepare(found)
         self.start(found)
-        self.wait()
+        self.wait(found)
 
     def wipe(self, node: Node | str) -> None:
         """`kill -9` and lose its data; `restart` brings it back empty."""
@@ -135,19 +135,21 @@ class Service(ABC):
                 return node
         raise Trouble(f"{self.name} has no node {name}: {', '.join(node.name for node in self.nodes)}")
 
-    def wait(self, seconds_max: float | None = None) -> None:
-        """Until every node serves and all have found each other. Raises `Trouble` with the last words of a dead one."""
-        patience = seconds_max or self.seconds_max
-        deadline = time.monotonic() + patience
-        waiting = list(self.nodes)
-        while waiting or not self.complete():
+    def wait(self, *nodes: Node | str) -> None:
+        """Until these nodes serve; without names: until all do, and have found each other.
+
+        Raises `Trouble`, with the last words of a node that died instead.
+        """
+        deadline = time.monotonic() + self.seconds_max
+        waiting = [self.node(node) for node in nodes] or list(self.nodes)
+        while waiting or not (nodes or self.complete()):
             for node in waiting:
                 if not node.alive:
                     raise Trouble(f"{node.name} ended while starting; {node.log} ends: {node.last_words()}")
             waiting = [node for node in waiting if not self.answers(node)]
             if time.monotonic() > deadline:
                 late = waiting[0].name if waiting else "not every node has found the others"
-                raise Trouble(f"{self.name} is not ready after {patience:g} s: {late}")
+                raise Trouble(f"{self.name} is not ready after {self.seconds_max:g} s: {late}")
             time.sleep(POLL_SECONDS)
 
     # -- inside --------------------------------------------------------------------------------------------------------

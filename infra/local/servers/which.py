@@ -3,11 +3,13 @@
 from typing import Final
 
 from servers.folder import Folder, Form
+from servers.hdfs import Hdfs
 from servers.kafka import Kafka
 from servers.service import Say, Service, quiet
 from servers.trouble import Trouble
+from servers.valkey import Valkey
 
-SERVICES: Final[dict[str, type[Service]]] = {kind.name: kind for kind in (Kafka,)}
+SERVICES: Final[dict[str, type[Service]]] = {kind.name: kind for kind in (Kafka, Hdfs, Valkey)}
 
 
 def service(name: str, folder: Folder, form: Form = "single", *, say: Say = quiet, tied: bool = False) -> Service:

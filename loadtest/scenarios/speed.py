@@ -98,13 +98,16 @@ def _summary(ended: Ended) -> dict[str, Any]:
 
 
 def _check_pages(origin: OriginProcess, expected: int, summary: dict[str, Any], asked: dict[str, int]) -> None:
-    """Every page of the web was fetched, each of them once."""
-    if summary["ended"] != "done" or summary["pages"] != expected:
-        raise BenchFailed(f"the crawl ended as {summary['ended']!r} with {summary['pages']} of {expected} pages")
-    pages = [url for url, kind in origin.web.expected().items() if kind == "page"]
-    strange = [url for url in pages if asked.get(url) != 1]
+    """Every page of the web and what it needs was fetched, each of them once."""
+    kinds = origin.web.expected()
+    urls = [url for url, kind in kinds.items() if kind in ("page", "requisite")]
+    if len([url for url in urls if kinds[url] == "page"]) != expected:
+        raise BenchFailed(f"the web does not have {expected} pages")
+    if summary["ended"] != "done" or summary["pages"] != len(urls):
+        raise BenchFailed(f"the crawl ended as {summary['ended']!r} with {summary['pages']} of {len(urls)} URLs")
+    strange = [url for url in urls if asked.get(url) != 1]
     if strange:
-        raise BenchFailed(f"{len(strange)} pages were not asked for exactly once, such as {strange[0]}")
+        raise BenchFailed(f"{len(strange)} URLs were not asked for exactly once, such as {strange[0]}")
 
 
 def _values(crawled: Crawled, calibration_ms: float) -> dict[str, float]:

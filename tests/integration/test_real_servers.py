@@ -64,6 +64,15 @@ def test_kafka_brokers_come_back(tmp_path: Path, form: Form) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("form", FORMS)
+def test_cassandra_nodes_come_back(tmp_path: Path, form: Form) -> None:
+    """One node or three that know each other, on one port."""
+    for cassandra in started("cassandra", tmp_path, form):
+        assert len(cassandra.endpoints()["contact_points"]) == (1 if form == "single" else 3)
+        comes_back(cassandra)
+
+
+@pytest.mark.slow
 def test_hdfs_keeps_what_was_written(tmp_path: Path) -> None:
     """A file outlives the death of every daemon and the loss of one DataNode's data."""
     body = bytes(range(256)) * 5_000

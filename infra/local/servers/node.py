@@ -102,7 +102,7 @@ class Node:
     def _await_ports(self) -> None:
         """The threads of a killed JVM hold its sockets for a moment longer than its first thread lives."""
         deadline = time.monotonic() + PORTS_SECONDS_MAX
-        while taken := {name: port for name, port in self.ports.items() if not ports.free(port)}:
+        while taken := {name: port for name, port in self.ports.items() if not ports.free(port, self.host)}:
             if time.monotonic() > deadline:
                 name, port = next(iter(taken.items()))
                 raise Trouble(

@@ -11,12 +11,15 @@ LAST: Final = 32_000
 TRIES_MAX: Final = 500
 
 
-def free(port: int) -> bool:
-    """Whether nobody listens on it, on any address; what waits after a close (TIME_WAIT) does not count."""
+EVERY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - bound for a moment, never listening
+
+
+def free(port: int, host: str = EVERY_ADDRESS) -> bool:
+    """Whether nobody listens on it; what waits after a close (TIME_WAIT) does not count."""
     with socket.socket() as trial:
         trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            trial.bind(("0.0.0.0", port))  # noqa: S104 - bound for a moment, never listening
+            trial.bind((host, port))
         except OSError:
             return False
     return True

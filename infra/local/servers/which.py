@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from servers.cassandra import Cassandra
 from servers.folder import Folder, Form
 from servers.hdfs import Hdfs
 from servers.kafka import Kafka
@@ -9,7 +10,7 @@ from servers.service import Say, Service, quiet
 from servers.trouble import Trouble
 from servers.valkey import Valkey
 
-SERVICES: Final[dict[str, type[Service]]] = {kind.name: kind for kind in (Kafka, Hdfs, Valkey)}
+SERVICES: Final[dict[str, type[Service]]] = {kind.name: kind for kind in (Kafka, Hdfs, Valkey, Cassandra)}
 
 
 def service(name: str, folder: Folder, form: Form = "single", *, say: Say = quiet, tied: bool = False) -> Service:

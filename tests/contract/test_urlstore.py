@@ -984,6 +984,107 @@ def test_notices_gather_until_delivered(rig: StoreRig) -> None:
     run(rig, scenario)
 
 
+def test_an_operator_takes_a_host_out_and_puts_it_back(rig: StoreRig) -> None:
+    """Due and leased rows are cancelled with the reason, a piece at a time and no other host's; leases end at once."""
+
+    async def scenario(store: UrlStore) -> None:
+        await store.admit([candidate(n) for n in range(6)] + [candidate(9, B)], now_us=1)
+        done, held, _ = await claimed(store, 5, limit=3)
+        assert await store.complete(fetched(done, 6)) is True
+        assert store.cancelled_hosts("operator") == []
+        assert [await store.cancel("a.example", "operator", 10, 2) for _ in range(4)] == [2, 2, 1, 0]
+        rows = store.rows(State.CANCELLED)
+        assert len(rows) == 5
+        assert {(row.host, row.reason, row.due_us, row.token) for row in rows} == {("a.example", "operator", 0, b"")}
+        assert store.leased_hosts() == []
+        assert await store.complete(fetched(held, 11)) is False
+        assert await store.renew([held], 11, 900) == [False]
+        await store.hand_back([held], 0, 11)
+        assert store.outcomes(held.fp) == []
+        assert [queue.authority for queue in store.queues()] == [B]
+        assert await claimed(store, 20, limit=9) == []
+        assert store.cancelled_hosts("operator") == ["a.example"]
+        assert store.cancelled_hosts("another") == []
+        check_counters(store)
+        check_due_index(store)
+        assert await store.uncancel("a.example", "another", 30, 9) == 0
+        assert [await store.uncancel("a.example", "operator", 30, 3) for _ in range(3)] == [3, 2, 0]
+        assert {row.due_us for row in store.rows(State.DUE) if row.host == "a.example"} == {30}
+        assert store.cancelled_hosts("operator") == []
+        assert len(await claimed(store, 40, limit=9)) == 5
+        check_counters(store)
+        check_due_index(store)
+
+    run(rig, scenario)
+
+
+def test_leases_end_before_what_is_due_is_cancelled(rig: StoreRig) -> None:
+    """What somebody is about to send comes first."""
+
+    async def scenario(store: UrlStore) -> None:
+        await store.admit([candidate(n) for n in range(4)], now_us=1)
+        claim = await claim_one(store, 5)
+        assert await store.cancel("a.example", "operator", 10, 1) == 1
+        assert [row.fp for row in store.rows(State.CANCELLED)] == [claim.fp]
+
+    run(rig, scenario)
+
+
+def test_cancelling_survives_a_death(rig: StoreRig) -> None:
+    """It is durable before it is answered; and a host that was never met has nothing to cancel."""
+
+    async def scenario() -> None:
+        store = await rig.open()
+        await store.admit([candidate(1), candidate(2)], now_us=1)
+        assert await store.cancel("a.example", "operator", 10, 9) == 2
+        assert await store.cancel("never.example", "operator", 10, 9) == 0
+        await rig.kill()
+        store = await rig.open()
+        assert len(store.rows(State.CANCELLED)) == 2
+        assert store.queues() == []
+        check_counters(store)
+        await rig.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_url_may_be_born_cancelled(rig: StoreRig) -> None:
+    """It has its row and is never due; whoever cancelled it may put it back."""
+
+    async def scenario(store: UrlStore) -> None:
+        one = candidate(1, cancelled="operator", parked="host_cap")
+        assert await store.admit([one], now_us=1) == [AdmitResult.NEW]
+        row = store.row(one.fp)
+        assert row is not None
+        assert (row.state, row.reason) == (State.CANCELLED, "operator")
+        assert store.queues() == []
+        check_counters(store)
+        assert await store.uncancel("a.example", "operator", 7, 9) == 1
+        assert (await claim_one(store, 8)).fp == one.fp
+        check_counters(store)
+
+    run(rig, scenario)
+
+
+def test_an_orphan_of_a_cancelled_url_is_adopted(rig: StoreRig) -> None:
+    """A request that was under way when its lease was ended has been answered: nobody needs to ask again."""
+
+    async def scenario(store: UrlStore) -> None:
+        await store.admit([candidate(1)], now_us=1)
+        claim = await claim_one(store, 5)
+        assert await store.cancel("a.example", "operator", 10, 9) == 1
+        assert await store.adopt(outcome(claim, 6), State.FETCHED, "", 12) is True
+        row = store.row(claim.fp)
+        assert row is not None
+        assert (row.state, row.reason, row.latest_us) == (State.FETCHED, "", 6)
+        assert store.has_outcome(claim.fp, 6)
+        assert store.cancelled_hosts("operator") == []
+        check_counters(store)
+        check_due_index(store)
+
+    run(rig, scenario)
+
+
 def test_an_operator_rearms_what_is_out_of_the_queue(rig: StoreRig) -> None:
     """`failed`, `parked`, `review`, `gone` become due with counts cleared; due, leased, fetched, denied rows stay."""
 

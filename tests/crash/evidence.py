@@ -18,7 +18,17 @@ from crash.witness import Visit
 from crash.world import World
 from limpet.testing.loop import EPOCH_US
 
-STATES = {0: "due", 1: "leased", 2: "fetched", 3: "denied", 4: "gone", 5: "failed", 6: "parked", 7: "review"}
+STATES = {
+    0: "due",
+    1: "leased",
+    2: "fetched",
+    3: "denied",
+    4: "gone",
+    5: "failed",
+    6: "parked",
+    7: "review",
+    8: "cancelled",
+}
 OPEN = ".open"
 INDEX = ".cdxj"
 

@@ -24,6 +24,7 @@ from limpet.clock import Clock
 from limpet.config import Facts, Settings
 from limpet.embedded.collect import Collector, finished
 from limpet.embedded.folder import Folder
+from limpet.embedded.orderbook import OrderBook
 from limpet.embedded.parts import Parts
 from limpet.embedded.ports import Ports
 from limpet.embedded.quota import Unlimited
@@ -204,7 +205,7 @@ class Rehearsal:
         """The supervisor's own termination rule; False when it did not come true in time."""
         give_up = clock.monotonic() + CRAWL_SECONDS_MAX
         with ShardViews(self.folder) as views:
-            collector = Collector(views, clock)
+            collector = Collector(views, clock, OrderBook(self.folder).kept)
             before = collector.collect()
             while clock.monotonic() < give_up:
                 await clock.sleep(1.0)

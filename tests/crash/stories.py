@@ -8,11 +8,16 @@ import msgspec
 from crash.checkers import anomalies
 from crash.parts import REHEARSED
 from crash.rehearsal import Mode, Rehearsal
-from crash.walk import Judge, Made, Only, Point, Walk, Walker, resumed, walked
-from crash.world import World, changing_web, refusing_web
+from crash.walk import Judge, Made, Only, Point, Walk, WalkedPoints, Walker, resumed, walked
+from crash.world import World, changing_web, refusing_web, sluggish_web, small_web
+from limpet.embedded.orderbook import OrderBook
 from limpet.embedded.parts import Parts
+from limpet.politeness.orders import NO_ORDER, HostOrder
+from limpet.runtime import Mortality
 
 DAY_SECONDS: Final = 86_400.0
+BLOCKED_HOST: Final = "beta.test"
+SLUGGISH_HOST: Final = "nu.test"
 RENEWED_STEPS: Final = ("fetch.rearm.", "fetch.robots.", "fetch.deny.", "fetch.hand_back.")
 RECOVERY_STEPS_MIN: Final = 4  # ending the leases of two shards, with a point on both sides
 
@@ -39,6 +44,66 @@ def hop_walk(parts: Parts = REHEARSED) -> Walk:
     hosts = [host for host in refusing_web().hosts if host.name != "delta.test"]
     world = World(name="hop", seeds=("http://epsilon.test/",), hosts=hosts)
     return walked("exchanges", world, Walker("kill", judge, made=made))
+
+
+def order(rehearsal: Rehearsal, host: str, wanted: HostOrder) -> None:
+    """What an operator does with `limpet hosts`."""
+    OrderBook(rehearsal.folder).change(host, lambda _: wanted)
+
+
+def blocked_walk(parts: Parts = REHEARSED) -> Walk:
+    """A host is paused from the start, then blocked, then goes on; die wherever rows are taken out and put back."""
+    made = Made(parts=parts)
+
+    def freed(point: Point, twin: Rehearsal) -> list[str]:
+        order(twin, BLOCKED_HOST, NO_ORDER)
+        return resumed(made)(point, twin)
+
+    out = Walker("kill", freed, made=made, only=lambda point: point.name.startswith("fetch.cancel."))
+    back = Walker("kill", made=made, only=lambda point: point.name.startswith("fetch.uncancel."))
+    with Rehearsal.of(small_web()) as rehearsal:
+        order(rehearsal, BLOCKED_HOST, HostOrder(paused_us=1))
+        rehearsal.live(parts=parts)
+        order(rehearsal, BLOCKED_HOST, HostOrder(blocked_us=1))
+        out.points(rehearsal)
+        out.walk.found += [f"impolite fetch: {visit.url}" for visit in rehearsal.visits if BLOCKED_HOST in visit.url]
+        waiting = [row for row in rehearsal.evidence().rows if BLOCKED_HOST in row.url and row.state != "cancelled"]
+        out.walk.found += [f"not cancelled: {row.url} is {row.state}" for row in waiting]
+        order(rehearsal, BLOCKED_HOST, NO_ORDER)
+        back.points(rehearsal)
+        out.walk.found += anomalies(rehearsal.evidence())
+    out.walk.add(back.walk)
+    return out.walk
+
+
+def interrupted_walk(parts: Parts = REHEARSED) -> Walk:
+    """A host is blocked while an answer of it is under way, and goes on later; die where that answer is taken in."""
+    walker = Walker("kill", made=Made(parts=parts), only=lambda point: point.name.startswith("fetch.adopt."))
+
+    def freed(point: Point, twin: Rehearsal) -> list[str]:
+        order(twin, SLUGGISH_HOST, NO_ORDER)
+        return resumed(Made(parts=parts))(point, twin)
+
+    with Rehearsal.of(sluggish_web()) as rehearsal:
+        mortality = WalkedPoints(lambda point: walker.at(rehearsal, point, freed))
+        rehearsal.live(mortality, parts=parts, at_stage=lambda stage, url: _block_at(rehearsal, stage, url))
+        order(rehearsal, SLUGGISH_HOST, NO_ORDER)
+        rehearsal.live(parts=parts)
+        walker.walk.found += anomalies(rehearsal.evidence())
+    return walker.walk
+
+
+def operated(mortality: Mortality) -> None:
+    """A life in which a host is blocked while an answer of it is under way, and the next, in which it goes on."""
+    with Rehearsal.of(sluggish_web()) as rehearsal:
+        rehearsal.live(mortality, at_stage=lambda stage, url: _block_at(rehearsal, stage, url))
+        order(rehearsal, SLUGGISH_HOST, NO_ORDER)
+        rehearsal.live(mortality)
+
+
+def _block_at(rehearsal: Rehearsal, stage: str, url: str) -> None:
+    if url.endswith("/0") and stage == "request":
+        order(rehearsal, SLUGGISH_HOST, HostOrder(blocked_us=1))
 
 
 class Nested:

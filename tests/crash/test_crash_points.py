@@ -10,7 +10,7 @@ from crash.checkers import anomalies, names
 from crash.evidence import members
 from crash.ledger import LEDGER
 from crash.rehearsal import Mode, Rehearsal
-from crash.stories import DAY_SECONDS, changing_walk, hop_walk
+from crash.stories import DAY_SECONDS, blocked_walk, changing_walk, hop_walk, interrupted_walk, operated
 from crash.walk import Kind, Point, Walk, Walker, walked
 from crash.world import (
     World,
@@ -130,6 +130,19 @@ def test_killed_when_waiting_was_in_vain() -> None:
     assert Point("fetch.wait_out.after", 1) in walker.walk.points
 
 
+def test_killed_when_a_host_is_paused_blocked_and_freed() -> None:
+    """What an operator stops is not asked, its rows are cancelled, and all of it comes back, wherever we die."""
+    walk = blocked_walk()
+    sound(walk, "kills at a crash point", 4)
+    assert {Point("fetch.cancel.after", 1), Point("fetch.uncancel.after", 1)} <= walk.points
+
+
+def test_killed_when_a_block_meets_an_answer_under_way() -> None:
+    """The lease ends at once; what came all the same is in the archive, has its outcome, and is not asked for again."""
+    walk = interrupted_walk()
+    sound(walk, "kills at a crash point", 2)
+
+
 def forget_output(rehearsal: Rehearsal) -> None:
     """The message about one body, and what was made of it, are gone, as if the bus had lost it."""
     for path in rehearsal.evidence().shard_files:
@@ -198,6 +211,7 @@ def test_every_crash_point_is_passed() -> None:
         rehearsal.live(counted)
         forget_output(rehearsal)
         rehearsal.live(counted)
+    operated(counted)
     assert CRASH_POINTS - counted.passed.keys() == set()
 
 

@@ -181,12 +181,16 @@ class Walker:
         return rehearsal.live(make_disk=make_disk)
 
     def _at(self, rehearsal: Rehearsal, point: Point) -> None:
+        self.at(rehearsal, point, self._judge)
+
+    def at(self, rehearsal: Rehearsal, point: Point, judge: Judge) -> None:
+        """Die at `point`, and let `judge` look at the twin."""
         if not self._only(point) or (self._stop_at_first and self.walk.found):
             return
         self.walk.deaths += 1
         self.walk.points.add(point)
         with rehearsal.forked(self._mode) as twin:
-            found = elsewhere(lambda: self._judge(point, twin))
+            found = elsewhere(lambda: judge(point, twin))
         if found and self.walk.found_at is None:
             self.walk.found_at = point
         self.walk.found += [f"{anomaly} [{rehearsal.world.name}, {self._mode} at {point}]" for anomaly in found]

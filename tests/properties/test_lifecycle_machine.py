@@ -98,18 +98,21 @@ class Lives(RuleBasedStateMachine):
         numbers=st.lists(NUMBERS, max_size=6),
         wait_us=st.sampled_from([0, 0, 50]),
         parked=st.sampled_from(["", "", "cap"]),
+        cancelled=st.sampled_from(["", "", "operator"]),
     )
-    def admit(self, numbers: list[int], wait_us: int, parked: str) -> None:
+    def admit(self, numbers: list[int], wait_us: int, parked: str, cancelled: str) -> None:
         """Links are found, old ones and new ones."""
         now_us = self.tick()
         due_us = now_us + wait_us if wait_us else 0
-        candidates = [candidate(n, AUTHORITIES[n], due_us=due_us, parked=parked) for n in numbers]
+        state = State.CANCELLED if cancelled else State.PARKED if parked else State.DUE
+        more = {"due_us": due_us, "parked": parked, "cancelled": cancelled}
+        candidates = [candidate(n, AUTHORITIES[n], **more) for n in numbers]
         expected = []
         for number in numbers:
             known = number in self.urls
             expected.append(AdmitResult.KNOWN if known else AdmitResult.NEW)
             if not known:
-                self.urls[number] = Url(State.PARKED if parked else State.DUE, due_us)
+                self.urls[number] = Url(state, due_us)
         assert self.do(self.store.admit(candidates, now_us)) == expected
 
     @rule(target=claims, authority=st.sampled_from([A, B]), limit=st.integers(1, 4))
@@ -220,7 +223,7 @@ class Lives(RuleBasedStateMachine):
         if url is None or not expected:
             return
         url = replace(url, fetch_times=url.fetch_times | {fetched_us})
-        if url.state in {State.DUE, State.LEASED}:
+        if url.state in {State.DUE, State.LEASED, State.CANCELLED}:
             url = url.ended(state=state, due_us=0, failures=0, interruptions=0)
         self.urls[number] = url
 
@@ -250,6 +253,30 @@ class Lives(RuleBasedStateMachine):
         assert self.do(self.store.wait_out(authority, "robots_unreachable", self.tick())) == len(waiting)
         for number in waiting:
             self.urls[number] = replace(self.urls[number], state=State.FAILED, due_us=0)
+
+    @rule(authority=st.sampled_from([A, B]), limit=st.integers(1, 12))
+    def cancel(self, authority: str, limit: int) -> None:
+        """An operator takes a host out, a piece at a time: leases first."""
+        host = authority.partition("://")[2]
+        mine = {n: url for n, url in self.urls.items() if AUTHORITIES[n] == authority}
+        waiting = {n for n, url in mine.items() if url.state in {State.LEASED, State.DUE}}
+        assert self.do(self.store.cancel(host, "operator", self.tick(), limit)) == min(limit, len(waiting))
+        out = {_number(row) for row in self.store.rows(State.CANCELLED)} & waiting
+        assert len(out) == min(limit, len(waiting))
+        assert all(mine[n].state is State.DUE or n in out for n in waiting) or len(out) == limit
+        for number in out:
+            self.urls[number] = self.urls[number].ended(state=State.CANCELLED, due_us=0)
+
+    @rule(authority=st.sampled_from([A, B]))
+    def uncancel(self, authority: str) -> None:
+        """The operator takes the block back."""
+        now_us = self.tick()
+        host = authority.partition("://")[2]
+        out = [n for n, url in self.urls.items() if url.state is State.CANCELLED and AUTHORITIES[n] == authority]
+        assert (host in self.store.cancelled_hosts("operator")) is bool(out)
+        assert self.do(self.store.uncancel(host, "operator", now_us, 100)) == len(out)
+        for number in out:
+            self.urls[number] = replace(self.urls[number], state=State.DUE, due_us=now_us, failures=0, interruptions=0)
 
     @rule(ticks=st.sampled_from([10, 100, LEASE_US]))
     def time_goes_on(self, ticks: int) -> None:

@@ -9,11 +9,14 @@ offset is committed last, and the row comes before the mark.
 import asyncio
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from limpet.admission.candidates import Desk, Judged
 from limpet.bus import Consumer, Position
 from limpet.clock import Clock
 from limpet.config import Settings
 from limpet.model.events import PageLinks, decode_links
+from limpet.politeness.orders import CANCELLED_BY
 from limpet.runtime import Mortality
 from limpet.seen import SeenShard
 from limpet.urlstore import AdmitResult, Candidate, Reject, UrlStore
@@ -38,6 +41,7 @@ class Admission:
         clock: Clock,
         mortality: Mortality,
         settings: Settings,
+        blocked: Callable[[str], bool] = lambda _host: False,
     ) -> None:
         self._store = store
         self._seen = seen
@@ -47,6 +51,7 @@ class Admission:
         self._clock = clock
         self._crashpoint = mortality.crashpoint
         self._settings = settings
+        self._blocked = blocked
 
     async def run(self, stop: asyncio.Event) -> None:
         """Admit until `stop`; what was received is finished first."""
@@ -87,14 +92,21 @@ class Admission:
             return []
         self._crashpoint("admit.rows.before")
         now_us = self._clock.wall_us()
+        candidates = [self._minded(candidate) for candidate in candidates]  # no await from here to the write
         results = await self._store.admit(candidates, now_us)
         self._crashpoint("admit.rows.after")
         for candidate, result in zip(candidates, results, strict=True):
-            if result is AdmitResult.NEW and not candidate.parked:
+            if result is AdmitResult.NEW and not (candidate.parked or candidate.cancelled):
                 self._offer(candidate.host, candidate.authority, candidate.due_us)
             elif result is AdmitResult.CLASH:
                 await self._store.notify("review", candidate.host, "fingerprint_clash", candidate.url, now_us)
         return results
+
+    def _minded(self, candidate: Candidate) -> Candidate:
+        """A URL of a host that an operator blocked is born cancelled: it has its row, and is never due."""
+        if not self._blocked(candidate.host):
+            return candidate
+        return msgspec.structs.replace(candidate, cancelled=CANCELLED_BY)
 
     async def _widen(self, candidate: Candidate, now_us: int) -> None:
         """Where a seed's redirects lead is a seed too; the scope grows with it, durably before its row."""

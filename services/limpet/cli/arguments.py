@@ -16,8 +16,9 @@ VERBS: Final = {
     "add": "owning",
     "status": "listing",
     "urls": "listing",
-    "show": "listing",
+    "show": "show",
     "failures": "listing",
+    "hosts": "hosts",
     "verify": "checks",
     "audit": "checks",
 }
@@ -34,6 +35,16 @@ examples:
   limpet crawl https://example.org/ --into example --contact me@example.org
   limpet crawl --into example                            go on where it stopped
   limpet crawl http://127.0.0.1:8000/ --owned 127.0.0.1 --into local
+"""
+
+
+_HOSTS: Final = """\
+A running crawl obeys within seconds, one that does not run when it starts again. No order makes a crawl ask more often.
+  limpet hosts DIR                       every host: its gap and why, when it may be asked next, how much waits
+  limpet hosts DIR pause HOST            send nothing; its URLs wait
+  limpet hosts DIR slow HOST --gap 30s   at least so long between two requests
+  limpet hosts DIR block HOST            take all its URLs out: cancelled(operator)
+  limpet hosts DIR resume HOST           take these orders back
 """
 
 
@@ -71,6 +82,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_urls(verbs)
     _add_show(verbs)
     _add_failures(verbs)
+    _add_hosts(verbs)
     _add_add(verbs)
     _add_verify(verbs)
     _add_audit(verbs)
@@ -173,6 +185,16 @@ def _add_show(verbs: _Verbs) -> None:
 def _add_failures(verbs: _Verbs) -> None:
     failures = _listing(verbs, "failures", "list what failed and why, or try it again")
     failures.add_argument("--retry", action="store_true", help="make all of it due again (the crawl must not run)")
+
+
+def _add_hosts(verbs: _Verbs) -> None:
+    hosts = _verb(verbs, "hosts", "why each host is asked as seldom as it is; pause, slow or block one", epilog=_HOSTS)
+    hosts.add_argument("folder", type=Path, metavar="DIR")
+    hosts.add_argument(
+        "words", nargs="*", metavar="[pause|slow|block|resume] HOST", help="one host, or an order for it"
+    )
+    hosts.add_argument("--gap", type=_typed(parse_duration), metavar="S", help="with slow: least time between requests")
+    hosts.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _add_add(verbs: _Verbs) -> None:

@@ -17,7 +17,9 @@ from limpet.embedded.collect import Collector
 from limpet.embedded.door import RingDoor
 from limpet.embedded.finder import seeds
 from limpet.embedded.folder import Folder
+from limpet.embedded.live import forget
 from limpet.embedded.lock import FolderLock
+from limpet.embedded.orderbook import OrderBook
 from limpet.embedded.supervisor import Report, Supervisor
 from limpet.embedded.views import ShardViews
 from limpet.obs import configure_logging
@@ -32,7 +34,9 @@ def crawl(arguments: argparse.Namespace) -> int:
     try:
         folder = plan.folder or Folder.create(plan.path, plan.facts)
         folder.store_settings(plan.settings)
+        OrderBook(folder).look()
         folder.start_logs()
+        forget(folder.run)
         configure_logging(plan.run.log_level, folder.run / "supervisor.log")
         for line in plan.lines:
             watch.note(line)
@@ -70,7 +74,7 @@ async def _supervise(folder: Folder, plan: Plan, views: ShardViews, watch: Displ
         clock=clock,
         disk=SystemDisk(),
         door=RingDoor(folder, plan.settings),
-        collector=Collector(views, clock),
+        collector=Collector(views, clock, OrderBook(folder).kept, plan.run.patience_seconds),
         watch=watch,
     )
     running = asyncio.ensure_future(supervisor.run())

@@ -7,7 +7,7 @@ from typing import Final, TextIO
 
 from limpet.cli.units import show_bytes, show_count, show_duration
 from limpet.clock import Clock
-from limpet.embedded.collect import Collected
+from limpet.embedded.collect import UNKNOWN_US, Collected
 from limpet.model.lifecycle import State
 from limpet.urlstore.sqlite import QueueState
 
@@ -83,7 +83,7 @@ class Display:
 
     def _waits(self, now_us: int) -> str:
         """Hosts that may not be asked yet, as far as the last whole look knows."""
-        waits = {queue.host: queue.effective_us for queue in self._waiting if queue.effective_us > now_us}
+        waits = {queue.host: queue.effective_us for queue in self._waiting if now_us < queue.effective_us < UNKNOWN_US}
         if not waits:
             return "waiting 0"
         seconds = (min(waits.values()) - now_us) / 1e6

@@ -7,11 +7,13 @@ import msgspec
 
 from limpet.cli.reading import BadSeed, bad_seeds, rejects_by_rule
 from limpet.cli.units import show_bytes, show_count, show_duration
+from limpet.embedded.collect import UNKNOWN_US
 from limpet.embedded.finder import seeds
 from limpet.embedded.folder import Folder
 from limpet.embedded.supervisor import Ending, Report
 from limpet.embedded.views import ShardViews
 from limpet.model.lifecycle import State
+from limpet.politeness.orders import BLOCKED, PAUSED
 from limpet.urlstore import counters
 from limpet.urlstore.sqlite import QueueState
 
@@ -20,7 +22,12 @@ EXIT_UNFINISHED: Final = 3
 EXIT_INTERRUPTED: Final = 130
 SHOWN_MAX: Final = 10
 RULES_SHOWN_MAX: Final = 5
-_REASONS: Final = {"": "due then", "robots": "robots.txt unreachable"}
+_REASONS: Final = {
+    "": "due then",
+    "robots": "robots.txt unreachable",
+    PAUSED: "paused by the operator",
+    BLOCKED: "blocked by the operator",
+}
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,6 +38,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     bad_seeds: tuple[BadSeed, ...]
     rejects: tuple[tuple[str, int], ...]  # (rule, links), most first
     segments: str
+    folder: str = "DIR"
     redirected: tuple[str, ...] = ()  # where seeds redirected to in this run: seeds themselves now
 
     @property
@@ -59,8 +67,14 @@ def summarize(folder: Folder, views: ShardViews, report: Report, known_seeds: It
         bad_seeds=tuple(bad_seeds(folder, views)),
         rejects=tuple(rejects_by_rule(views).most_common()),
         segments=str(folder.segment_directories[0]),
+        folder=str(folder.path),
         redirected=tuple(url for url in seeds(views) if url not in known),
     )
+
+
+def until_us(queue: QueueState) -> int | None:
+    """When something may be sent, None when only the operator knows."""
+    return None if queue.effective_us >= UNKNOWN_US else queue.effective_us
 
 
 def as_json(summary: Summary) -> dict[str, Any]:
@@ -76,7 +90,7 @@ def as_json(summary: Summary) -> dict[str, Any]:
         "urls": end.states,
         "rejected": dict(summary.rejects),
         "waiting": [
-            {"authority": queue.authority, "until_us": queue.effective_us, "reason": queue.reason}
+            {"authority": queue.authority, "until_us": until_us(queue), "reason": queue.reason}
             for queue in summary.waiting
         ],
         "repairs": end.rest.repairs if end.rest else 0,
@@ -154,6 +168,10 @@ def _waiting_lines(summary: Summary) -> list[str]:
     for queue in summary.waiting[:SHOWN_MAX]:
         seconds = (queue.effective_us - summary.report.end.at_us) / 1e6
         reason = _REASONS.get(queue.reason, queue.reason)
+        if until_us(queue) is None:
+            resume = f"limpet hosts {summary.folder} resume {queue.host}"
+            lines.append(f"  waits      {queue.authority} ({reason}; to go on: {resume})")
+            continue
         lines.append(f"  waits      {queue.authority} for {show_duration(seconds)} ({reason})")
     return lines + _more(len(summary.waiting), "server that waits")
 

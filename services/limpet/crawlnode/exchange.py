@@ -25,6 +25,7 @@ from limpet.model.outcome import Outcome
 from limpet.model.verdict import Verdict, classify, is_redirect, is_wait
 from limpet.obs import log_event
 from limpet.politeness import HOST_UNREACHABLE, Answer, Governor, HostState, Permit, retry_after_us
+from limpet.politeness.orders import BLOCKED
 from limpet.robots import License
 from limpet.runtime import Random
 from limpet.segments import Location
@@ -188,6 +189,9 @@ class Exchange:
         if verdict.notice:
             await self._steps.notify(store, claim, verdict, completion.now_us)
         won = await self._steps.complete(store, completion, host)
+        if not won and self._governor.stopped(self._governor.host(claim.host)) == BLOCKED:
+            # The operator ended the lease under way. What came is archived, so its outcome is known too.
+            won = await self._steps.adopt(store, outcome, verdict, completion.now_us)
         if won and outcome.location is not None:
             self._steps.settling.settled(outcome.location)
 

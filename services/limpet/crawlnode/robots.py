@@ -46,6 +46,7 @@ from limpet.warc import CaptureMeta
 ROBOTS_BODY_BYTES_MAX = 1_000_000
 KEPT_AUTHORITIES_MAX = 20_000
 KEPT_BODY_BYTES_MAX = 33_554_432
+REDIRECT_STOPPED = "redirect_to_host_stopped_by_operator"
 
 _LOG = logging.getLogger("limpet.robots")
 
@@ -207,18 +208,27 @@ class RobotsDesk:
                 # Its politeness is kept by another process: not ours to spend. Nobody's fault, and never allowed.
                 ours = _settled(next_step(hops, NetworkFailure("proxy")))
                 return msgspec.structs.replace(ours, reason="redirect_to_host_of_another_worker")
-            url, store, holder = target, there, await self._permit(target, there)
+            hop = await self._permit(target, there)
+            if hop is None:
+                ours = _settled(next_step(hops, NetworkFailure("proxy")))
+                return msgspec.structs.replace(ours, reason=REDIRECT_STOPPED)
+            url, store, holder = target, there, hop
 
-    async def _permit(self, url: str, store: UrlStore) -> Permit:
+    async def _permit(self, url: str, store: UrlStore) -> Permit | None:
         """A hop spends the permit of the host it goes to, after its gap and its waits.
 
         No lease there would tell after a death that the host may have been answering: until it has, its row tells.
+        None while the operator lets nothing be sent there.
         """
         parts = split(url)
         state = self._governor.host(parts.host, store.host)
         self.load(parts.authority, state, store)
+        if self._governor.stopped(state):
+            return None
         await self._exchange.locate(state)
         while (permit := self._governor.permit(state, ahead=True)) is None:
+            if self._governor.stopped(state):
+                return None
             await self._clock.sleep(max(0.01, min(60.0, self._governor.ready_in(state, ahead=True))))
             await self._exchange.locate(state)
         await self._steps.persist_wait(store, self._governor.unfinished(state, self._longest_seconds))

@@ -6,7 +6,7 @@ an unfinished lease makes the URL due again.
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any, Protocol
 
 from limpet.bus import Producer
@@ -21,6 +21,7 @@ from limpet.model.errors import LimpetError
 from limpet.model.lifecycle import State
 from limpet.obs import log_event
 from limpet.politeness import Governor, HostState
+from limpet.politeness.orders import CANCELLED_BY, Orders
 from limpet.robots import License, Wait
 from limpet.urlstore import Claim, Completion, UrlStore
 
@@ -81,6 +82,7 @@ class CrawlNode:
         self._finishing: set[asyncio.Task[None]] = set()
         self._unfinished: dict[bytes, tuple[Claim, UrlStore]] = {}  # token -> fetched, and not yet completed
         self._fault: BaseException | None = None
+        self._orders: Orders | None = None  # obeyed so far
         self._stopping = False
         self._dry_until = 0.0  # no page permits before this monotonic second
         self._longest_us = longest_fetch_us(settings)
@@ -92,6 +94,42 @@ class CrawlNode:
         entry = self._scheduler.offer(host, self._shard_of(host), authority, due_us)
         self._reschedule(entry)
         self._wake.set()
+
+    async def obey(self, orders: Orders) -> None:
+        """The operator's orders from now on, before anything else is claimed or sent; then their effect on rows."""
+        fresh = orders is not self._orders
+        if fresh:
+            for host in self._governor.obey(orders):
+                entry = self._scheduler.get(host)
+                if entry is not None:
+                    self._scheduler.schedule(entry, self._clock.monotonic())
+            self._wake.set()
+        blocked = frozenset(host for host, order in orders.items() if order.blocked_us)
+        for store in self._stores.values():
+            if blocked:
+                await self._cancel(store, blocked)
+            if fresh:
+                await self._uncancel(store, blocked)
+        self._orders = orders
+
+    async def _cancel(self, store: UrlStore, blocked: frozenset[str]) -> None:
+        """Blocked hosts lose what is leased or due; that may come up later too, from what was under way."""
+        for host in blocked & {queue.host for queue in store.queues()} | blocked & set(store.leased_hosts()):
+            await self._steps.cancel(store, host, self._clock.wall_us())
+
+    async def _uncancel(self, store: UrlStore, blocked: frozenset[str]) -> None:
+        """Hosts that are not blocked any more get their URLs back."""
+        freed = set(store.cancelled_hosts(CANCELLED_BY)) - blocked
+        for host in freed:
+            await self._steps.uncancel(store, host, self._clock.wall_us())
+        for queue in store.queues() if freed else ():
+            if queue.host in freed:
+                self.offer(queue.host, queue.authority, queue.due_us)
+
+    def explained(self) -> Iterator[tuple[str, list[tuple[str, float]]]]:
+        """Hosts with work, and why each is asked as seldom as it is."""
+        for entry in self._scheduler.hosts():
+            yield entry.host, self._governor.explain(entry.host)
 
     def settled_marks(self) -> dict[str, int]:
         """Segment -> offset before which every capture has its outcome."""
@@ -169,8 +207,13 @@ class CrawlNode:
 
     async def _visit(self, entry: HostQueues) -> None:
         """Send to one host until its gap, its batch or its turn is over."""
-        state = await self._know(entry)
+        stopped = self._governor.stopped(self._governor.host(entry.host, self._stores[entry.shard].host))
+        state = None if stopped else await self._know(entry)
         try:
+            if state is None:
+                if entry.claims:
+                    await self._return_claims(entry, self._stores[entry.shard], 0)
+                return
             while not self._held() and self._governor.ready_in(state) <= 0:
                 if not entry.claims and not await self._fill(entry, state):
                     break

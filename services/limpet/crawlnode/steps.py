@@ -4,17 +4,23 @@
 6 complete. State is made durable first, then acknowledged: each step returns only when its effect is durable.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
 
 from limpet.bus import Producer
 from limpet.crawlnode.settling import Settling
 from limpet.fetch import Capture, Fetcher, FetchRequest
 from limpet.fetch.port import OnHead
 from limpet.model.events import DOCUMENT_FETCHED, LINKS_DISCOVERED, DocumentFetched, encode
+from limpet.model.lifecycle import State
+from limpet.model.outcome import Outcome
 from limpet.model.verdict import Verdict
+from limpet.politeness.orders import CANCELLED_BY
 from limpet.runtime import Mortality
 from limpet.segments import Location, SegmentWriter
 from limpet.urlstore import AuthorityRow, Claim, Completion, HostRow, UrlStore
+
+CANCEL_URLS_MAX: Final = 1_000
 
 
 class FetchSteps:
@@ -67,11 +73,37 @@ class FetchSteps:
         self._crashpoint("fetch.complete.after")
         return won
 
+    async def adopt(self, store: UrlStore, outcome: Outcome, verdict: Verdict, now_us: int) -> bool:
+        """Instead of step 6 where an operator ended the lease: what is in the archive has its outcome.
+
+        False for an attempt that settled nothing, as recovery has it.
+        """
+        if outcome.location is None or verdict.state not in {State.FETCHED, State.GONE}:
+            return False
+        self._crashpoint("fetch.adopt.before")
+        won = await store.adopt(outcome, verdict.state, verdict.reason, now_us)
+        self._crashpoint("fetch.adopt.after")
+        return won
+
     async def notify(self, store: UrlStore, claim: Claim, verdict: Verdict, now_us: int) -> None:
         """Before the completion that people should hear of: a death in between tells them twice, never not at all."""
         self._crashpoint("fetch.notify.before")
         await store.notify(verdict.notice, claim.host, verdict.reason, claim.url, now_us)
         self._crashpoint("fetch.notify.after")
+
+    async def cancel(self, store: UrlStore, host: str, now_us: int) -> int:
+        """An operator blocked the host: its leases end, its rows leave the queue."""
+        self._crashpoint("fetch.cancel.before")
+        count = await _all_of(lambda: store.cancel(host, CANCELLED_BY, now_us, CANCEL_URLS_MAX))
+        self._crashpoint("fetch.cancel.after")
+        return count
+
+    async def uncancel(self, store: UrlStore, host: str, now_us: int) -> int:
+        """The block is gone: what it took out is due again."""
+        self._crashpoint("fetch.uncancel.before")
+        count = await _all_of(lambda: store.uncancel(host, CANCELLED_BY, now_us, CANCEL_URLS_MAX))
+        self._crashpoint("fetch.uncancel.after")
+        return count
 
     async def deny(self, store: UrlStore, completion: Completion) -> bool:
         """A URL that robots.txt disallows: no send, no outcome."""
@@ -117,3 +149,11 @@ class FetchSteps:
         self._crashpoint("fetch.robots.before")
         await store.put_authority(row)
         self._crashpoint("fetch.robots.after")
+
+
+async def _all_of(step: Callable[[], Awaitable[int]]) -> int:
+    """Repeat a step until it finds nothing more: one huge write would hold up everybody else's."""
+    total = 0
+    while count := await step():
+        total += count
+    return total

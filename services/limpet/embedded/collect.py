@@ -14,11 +14,21 @@ from limpet.clock import Clock
 from limpet.embedded.views import ShardViews
 from limpet.model.events import TOPICS
 from limpet.model.lifecycle import State
+from limpet.politeness.orders import CANCELLED_BY, NO_ORDER, NO_ORDERS, Orders
 from limpet.urlstore import counters
 from limpet.urlstore.sqlite import QueueState, ShardView
 
 FIRST_OFFSET: Final = 1
+UNKNOWN_US: Final = 2**62
+"""The effective time of what waits for a person."""
+BLOCK_SETTLE_US: Final = 30_000_000
+"""A block needs a moment before its rows are cancelled; should the crawl end first, the next one cancels them."""
 Offsets = tuple[tuple[str, int, int, int], ...]  # (topic, partition, source, offset)
+
+
+def no_orders() -> Orders:
+    """Nobody ordered anything."""
+    return NO_ORDERS
 
 
 class Rest(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +40,8 @@ class Rest(msgspec.Struct, frozen=True, kw_only=True):
     unread: int  # logs with messages that their reader has not committed
     queues: tuple[QueueState, ...]  # by effective time
     offsets: Offsets
+    freed: int = 0  # hosts that are blocked no more, and whose rows have not been put back yet
+    lingers_us: int = 0  # until then the run waits for an operator to let a host go on again
 
     def due_by(self, us: int) -> bool:
         """Whether anything can be sent by then."""
@@ -86,9 +98,14 @@ class Collected(msgspec.Struct, frozen=True, kw_only=True):
 class Collector:
     """Collects from read-only views. Cheap while work is going on: one row a shard."""
 
-    def __init__(self, views: ShardViews, clock: Clock) -> None:
+    def __init__(
+        self, views: ShardViews, clock: Clock, orders: Callable[[], Orders] = no_orders, patience_seconds: float = 0.0
+    ) -> None:
         self._views = views
         self._clock = clock
+        self._orders = orders
+        self._patience_us = int(patience_seconds * 1e6)
+        self._cancelled: dict[int, tuple[tuple[int, int], list[str]]] = {}  # shard -> (counts, hosts)
         self._boot_id = clock.boot_id()
 
     def collect(self, *, whole: bool = False) -> Collected:
@@ -99,7 +116,24 @@ class Collector:
         busy = collected.state(State.LEASED) > 0 or collected.total(counters.JOBS_OPEN) > 0
         if busy and not whole:
             return collected
-        return msgspec.structs.replace(collected, rest=_rest(views, self._ahead_us))
+        orders = self._orders()
+        rest = stopped(_rest(views, self._ahead_us), orders, self._patience_us)
+        freed = sum(self._freed(shard, view, collected.shards[shard], orders) for shard, view in views.items())
+        return msgspec.structs.replace(collected, rest=msgspec.structs.replace(rest, freed=freed))
+
+    def _freed(self, shard: int, view: ShardView, totals: dict[str, int], orders: Orders) -> int:
+        """Hosts of one shard that wait for their owner to put back what a block took out."""
+        if not totals.get(counters.of_state(State.CANCELLED)):
+            return 0
+        return sum(not orders.get(host, NO_ORDER).blocked_us for host in self._cancelled_hosts(shard, view, totals))
+
+    def _cancelled_hosts(self, shard: int, view: ShardView, totals: dict[str, int]) -> list[str]:
+        """The look at every row that this takes is not repeated before something of it changed."""
+        number = totals[counters.of_state(State.CANCELLED)], totals.get(counters.CANCELLED, 0)
+        known = self._cancelled.get(shard)
+        if known is None or known[0] != number:
+            known = self._cancelled[shard] = number, view.cancelled_hosts(CANCELLED_BY)
+        return known[1]
 
     def _ahead_us(self, view: ShardView) -> int:
         """How far our wall clock is ahead of the one that a shard's times count by.
@@ -128,7 +162,9 @@ def quiet(before: Collected, now: Collected, until_us: int) -> bool:
 def nothing_left(now: Collected, until_us: int) -> bool:
     """One look, as far as one look goes: nothing but repairs is left to do by `until_us`."""
     rest = now.rest
-    return rest is not None and not (rest.leased or rest.jobs or rest.unread or rest.due_by(until_us))
+    if rest is None or rest.leased or rest.jobs or rest.unread or rest.freed:
+        return False
+    return not rest.due_by(until_us) and rest.lingers_us <= now.at_us
 
 
 def finished(before: Collected, now: Collected, until_us: int) -> bool:
@@ -155,6 +191,23 @@ def _rest(views: dict[int, ShardView], ahead_us: Callable[[ShardView], int]) -> 
         queues=tuple(queues),
         offsets=tuple(sorted((*log, offset) for log, offset in (*ends.items(), *read.items()))),
     )
+
+
+def stopped(rest: Rest, orders: Orders, patience_us: int) -> Rest:
+    """What an operator stopped is due at no known time. A fresh pause holds the run for as long as its patience."""
+    lingers_us, queues = 0, []
+    for queue in rest.queues:
+        order = orders.get(queue.host, NO_ORDER)
+        if not order.stopped:
+            queues.append(queue)
+            continue
+        since_us = order.blocked_us + BLOCK_SETTLE_US if order.blocked_us else order.paused_us + patience_us
+        lingers_us = max(lingers_us, since_us)
+        queues.append(queue._replace(effective_us=UNKNOWN_US, reason=order.stopped))
+    if not lingers_us:
+        return rest
+    queues.sort(key=lambda queue: queue.effective_us)
+    return msgspec.structs.replace(rest, queues=tuple(queues), lingers_us=lingers_us)
 
 
 def _shifted(queue: QueueState, us: int) -> QueueState:

@@ -3,6 +3,7 @@
 ```
 DIR/facts.json        facts of the crawl, written once and last: a folder without it holds no crawl yet
 DIR/settings.json     the settings of the last run, for a resume that does not repeat its flags
+DIR/hosts.json        what an operator ordered of single hosts (`limpet hosts`); absent = nothing
 DIR/shards/NN.sqlite  authority, outgoing logs and offsets of one shard
 DIR/seen/NN.sqlite    marks of one shard; may be deleted
 DIR/segments/         WARC segments; DIR/segments-2, -3 are replicas (links to other disks serve well)
@@ -25,10 +26,11 @@ from limpet.model.identity import SEED_BYTES_MIN
 
 FACTS_NAME: Final = "facts.json"
 SETTINGS_NAME: Final = "settings.json"
+ORDERS_NAME: Final = "hosts.json"
 REPLICAS_MAX: Final = 3
 LOG_BYTES_KEPT_MAX: Final = 10_000_000
 _OWN_NAMES: Final = frozenset(
-    {FACTS_NAME, SETTINGS_NAME, "shards", "seen", "segments", "segments-2", "segments-3", "run"}
+    {FACTS_NAME, SETTINGS_NAME, ORDERS_NAME, "shards", "seen", "segments", "segments-2", "segments-3", "run"}
 )
 
 
@@ -97,6 +99,11 @@ class Folder:
     def segment_directories(self) -> tuple[Path, ...]:
         """One directory a replica, the first is where users look."""
         return tuple(self.path / _replica_name(number) for number in range(1, self.facts.replicas + 1))
+
+    @property
+    def orders_file(self) -> Path:
+        """What an operator ordered of single hosts."""
+        return self.path / ORDERS_NAME
 
     @property
     def quota_file(self) -> Path:

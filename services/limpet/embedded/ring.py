@@ -6,7 +6,7 @@ supervisor does while no worker runs.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 import msgspec
 
@@ -21,15 +21,16 @@ from limpet.crawlnode.health import Health, Outage
 from limpet.crawlnode.service import CrawlNode
 from limpet.crawlnode.sitemaps import SitemapPublisher
 from limpet.embedded.admissible import make_desk, wants_of
+from limpet.embedded.finder import shard_of_host
 from limpet.embedded.folder import Folder
 from limpet.embedded.notifier import Notifier, post_json
+from limpet.embedded.orderbook import OrderBook
 from limpet.embedded.ports import Ports
 from limpet.embedded.quota import Quota
 from limpet.embedded.shards import Marks, Shard, Shards
 from limpet.fetch import Capture, Fetcher, Owned
 from limpet.fetch.denylist import packed
 from limpet.model.errors import CannotGoOn
-from limpet.model.identity import bucket_of, shard_of
 from limpet.model.urls import split
 from limpet.obs import log_event
 from limpet.parser.decode import CODING_ERROR, CODING_INCOMPLETE, DecodeLimits, coding_is_cut, decode_body
@@ -94,6 +95,8 @@ class Ring:
         self._seen: dict[int, SqliteSeen] = {}
         self._desks: dict[int, Desk] = {}
         self._alone = asyncio.Lock()
+        self._orders = OrderBook(folder)
+        self._node_at_work: CrawlNode | None = None
 
     async def open(self) -> None:
         """Lock and open the shard files. Raises `LimpetError` for what cannot be locked or read."""
@@ -115,12 +118,14 @@ class Ring:
         reconciler = self._reconciler(node)
         notifier = Notifier(list(self._stores().values()), self._settings.notify.webhook, clock, post_json)
         await health.confirm()
+        await node.obey(self._orders.look())
+        self._node_at_work = node
         leave = asyncio.Event()
         services = [node.run(leave), reconciler.run(leave), notifier.run(leave)]
         services += [self._parser(shard).run(leave) for shard in self._in_any_order()]
         services += [self._admission(shard, node).run(leave) for shard in self._shards.owned.values()]
         watchers = [health.run(), self._upkeep(), self._settle(node, writer), self._watch(health)]
-        watchers += [_hand_on(stop, leave), self._watch_clock(leave)]
+        watchers += [_hand_on(stop, leave), self._watch_clock(leave), self._orders.watch(node.obey, clock)]
         try:
             await _together(services, watchers)
         finally:
@@ -142,6 +147,11 @@ class Ring:
         self._shards.abandon()
         for seen in self._seen.values():
             seen.abandon()
+
+    def hosts_now(self) -> Iterator[tuple[str, list[tuple[str, float]]]]:
+        """Hosts with work, and why each is asked as seldom as it is; see `Governor.explain`."""
+        if self._node_at_work is not None:
+            yield from self._node_at_work.explained()
 
     def _in_any_order(self) -> list[Shard]:
         """So that kills from outside do not hit the same shard's suspect at every start (see `limpet.parser`)."""
@@ -253,7 +263,12 @@ class Ring:
             clock=self._clock,
             mortality=self._ports.mortality,
             settings=self._settings,
+            blocked=self._blocked,
         )
+
+    def _blocked(self, host: str) -> bool:
+        order = self._orders.latest.get(host)
+        return order is not None and order.blocked_us > 0
 
     def _reconciler(self, node: CrawlNode) -> Reconciler:
         return self._ports.parts.reconciler(
@@ -415,11 +430,6 @@ async def _admit_seeds(
     results = rows.result()
     new = sum(result is AdmitResult.NEW for result in results)
     return SeedReport(new, len(results) - new, rejected)
-
-
-def shard_of_host(host: str, facts: Facts) -> int:
-    """The shard that owns a host: all hosts of a registrable domain have one owner."""
-    return shard_of(bucket_of(host, facts.buckets), facts.shards)
 
 
 def desk_of(facts: Facts, settings: Settings, shard: Shard) -> Desk:

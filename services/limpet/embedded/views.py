@@ -43,6 +43,10 @@ class ShardViews:
         for shard in range(self._folder.facts.shards):
             yield self._file(shard).read(op)
 
+    def read_one(self, shard: int, op: Callable[[Reader], T]) -> T:
+        """`op` over one shard."""
+        return self._file(shard).read(op)
+
     def close(self) -> None:
         """Let go of all files."""
         for file in self._files.values():

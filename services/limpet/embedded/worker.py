@@ -17,8 +17,10 @@ from typing import BinaryIO, Final
 
 import msgspec
 
+from limpet.clock import SystemClock
 from limpet.embedded.faults import disk_reason, one_line
 from limpet.embedded.folder import Folder
+from limpet.embedded.live import Pulse
 from limpet.embedded.lock import WorkerPresence
 from limpet.embedded.order import WorkerOrder, WorkerWord
 from limpet.embedded.quota import FileQuota, Quota, Unlimited
@@ -102,12 +104,16 @@ async def _serve(order: WorkerOrder) -> None:
         ports=Ports.system(),
         shares=FileShares(folder.shares_file, order.slot),
     )
+    pulse = Pulse(folder.run, order.slot, SystemClock(), ring.hosts_now)
+    beating = asyncio.ensure_future(pulse.run())
     _say(WorkerWord(incarnation=ring.incarnation))
     await ring.open()
     try:
         log_event(_LOG, logging.INFO, "started", incarnation=ring.incarnation, shards=len(order.share))
         await ring.run(stop)
+        pulse.end()
     finally:
+        beating.cancel()
         await ring.close()
     log_event(_LOG, logging.INFO, "stopped")
     presence.release()

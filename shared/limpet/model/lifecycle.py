@@ -53,6 +53,7 @@ def _arrows() -> tuple[Transition, ...]:
         Transition("discover", None, due, Actor.ADMISSION),
         Transition("park", None, State.PARKED, Actor.ADMISSION),
         Transition("clash", None, State.REVIEW, Actor.ADMISSION),
+        Transition("refuse", None, State.CANCELLED, Actor.ADMISSION),
         Transition("claim", due, leased, node),
         Transition("recrawl", fetched, leased, node),
         Transition("fetch", leased, fetched, node),
@@ -67,9 +68,9 @@ def _arrows() -> tuple[Transition, ...]:
         Transition("interrupt", leased, due, recovery),
         Transition("suspect_poison", leased, State.REVIEW, recovery),
     ]
-    for source in (leased, due):
+    for source in (leased, due, State.CANCELLED):  # an operator may have ended the lease of a request under way
         rows += [Transition("adopt", source, target, recovery) for target in (fetched, State.GONE)]
-        rows.append(Transition("cancel", source, State.CANCELLED, operator))
+    rows += [Transition("cancel", source, State.CANCELLED, operator) for source in (leased, due)]
     rearmable = (State.FAILED, State.PARKED, State.REVIEW, State.GONE, State.CANCELLED)
     rows += [Transition("rearm", source, due, operator) for source in rearmable]
     return tuple(rows)

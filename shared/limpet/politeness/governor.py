@@ -31,6 +31,7 @@ from limpet.politeness.keys import (
     worker_key,
 )
 from limpet.politeness.lines import Lines
+from limpet.politeness.orders import NO_ORDER, NO_ORDERS, Orders, changed_hosts
 from limpet.politeness.shares import Blocked, LocalShares, Shares
 from limpet.politeness.state import HostState, Permit
 from limpet.urlstore.types import HostRow
@@ -44,6 +45,8 @@ PARKED_SECONDS: Final = 300.0
 
 LOCATED_SECONDS_MAX: Final = 60.0
 SLOW_SECONDS: Final = 3_600.0
+STOPPED_SECONDS: Final = 3_600.0
+"""A host that the operator stopped is looked at again so late; an order that is taken back is told at once."""
 TOLD_TO_WAIT: Final = frozenset({"http_429", "http_503"})
 _DAY_US: Final = DAY_SECONDS * 1_000_000
 
@@ -78,6 +81,7 @@ class Governor:
         self._caps_mine = _those(worker_key(policy))
         self._caps_shared = _those(global_key(policy))
         self._lines: Lines[HostState] = Lines()
+        self._orders: Orders = NO_ORDERS
 
     # -- hosts -------------------------------------------------------------------------------------------------------
     def host(self, host: str, load: Callable[[str], HostRow | None] = lambda _: None) -> HostState:
@@ -86,6 +90,7 @@ class Governor:
         if state is None:
             row = load(host) or HostRow(host=host)
             state = HostState(row, domain_key(host, self._policy), owned=self._is_owned(host), free_at=self._started)
+            state.order = self._orders.get(host, NO_ORDER)
             state.free_at += self.gap_seconds(state)
             self._hosts[host] = state
             self._count_stranger(state, 1)
@@ -96,9 +101,19 @@ class Governor:
         """The gap in force: seconds from the end of a response to the next request."""
         return max(seconds for _, seconds in self._gaps(state))
 
+    def gaps(self, state: HostState) -> list[tuple[str, float]]:
+        """What asks for a gap, longest first: (reason, seconds). The first is in force."""
+        return sorted(((name, s) for name, s in self._gaps(state) if s > 0), key=lambda part: -part[1])
+
+    def ceilings(self, state: HostState) -> list[str]:
+        """The shared things whose ceilings bind the host."""
+        return [key.name for keys in self._ledger_keys(state) for key in keys]
+
     def _gaps(self, state: HostState) -> list[tuple[str, float]]:
         policy = self._policy
         wished = [("delay", policy.delay_seconds), ("crawl-delay", state.crawl_delay_seconds)]
+        if state.order.gap_seconds:
+            wished.append(("operator", state.order.gap_seconds))
         if state.owned:
             return wished
         latency = state.row.response_us / 1e6 * policy.latency_multiple
@@ -114,6 +129,21 @@ class Governor:
     def is_slow(self, state: HostState) -> bool:
         """Whether the site wants so much time between requests that it is listed as slow."""
         return state.crawl_delay_seconds > SLOW_SECONDS
+
+    # -- the operator's orders ---------------------------------------------------------------------------------------
+    def obey(self, orders: Orders) -> set[str]:
+        """Orders in force from now on, on top of everything else; the hosts for which something changed."""
+        changed = changed_hosts(self._orders, orders)
+        self._orders = orders
+        for state in [self._hosts[host] for host in changed if host in self._hosts]:
+            before = self.gap_seconds(state)
+            state.order = orders.get(state.row.host, NO_ORDER)
+            state.free_at += self.gap_seconds(state) - before
+        return changed
+
+    def stopped(self, state: HostState) -> str:
+        """Why the operator lets nothing be sent to the host, "" when he does."""
+        return state.order.stopped
 
     # -- addresses and ownership -------------------------------------------------------------------------------------
     def needs_locating(self, state: HostState) -> bool:
@@ -237,6 +267,8 @@ class Governor:
         return own if blocked is None else blocked.us / 1e6
 
     def _own_ready_in(self, state: HostState) -> float:
+        if state.order is not NO_ORDER and state.order.stopped:
+            return STOPPED_SECONDS
         gap = state.free_at - self._clock.monotonic()
         wait = (state.row.wait_us - self._clock.wall_us()) / 1e6 if state.row.wait_us else 0.0
         undecided = breaker.undecided(state.row, state.unjudged)
@@ -324,6 +356,7 @@ class Governor:
         if sent:
             state.row = replace(state.row, response_us=duration_us)
             state.free_at = self._clock.monotonic() + self.gap_seconds(state)
+            state.asked = True
 
     def _return_shares(self, shared: tuple[Key, ...], day: int) -> None:
         self._shares.give(shared)
@@ -408,12 +441,14 @@ class Governor:
         state = self._hosts.get(host)
         if state is None:
             return []
-        parts = sorted(((name, s) for name, s in self._gaps(state) if s > 0), key=lambda part: -part[1])
+        parts = self.gaps(state)
+        if state.order.stopped:
+            parts.append((state.order.stopped, STOPPED_SECONDS))
         left = (state.row.wait_us - self._clock.wall_us()) / 1e6 if state.row.wait_us else 0.0
         if left > 0:
             parts.append((f"wait: {state.row.wait_reason}", left))
         if (since_end := state.free_at - self._clock.monotonic()) > 0:
-            parts.append(("rest of the gap", since_end))
+            parts.append(("rest of the gap" if state.asked else "start wait", since_end))
         if (budget := self._budget_in()) > 0:
             parts.append(("budget of the day is used up", budget))
         blocked = self._blocked(state)

@@ -1,6 +1,7 @@
 """What one process knows of one host, and the right to one exchange with it."""
 
 from limpet.politeness.keys import Key
+from limpet.politeness.orders import NO_ORDER, HostOrder
 from limpet.urlstore.types import HostRow
 
 
@@ -9,6 +10,7 @@ class HostState:
 
     __slots__ = (
         "addresses",
+        "asked",
         "busy",
         "called",
         "claimed_owned",
@@ -18,6 +20,7 @@ class HostState:
         "keys",
         "last_good_us",
         "located_at",
+        "order",
         "owned",
         "parked",
         "proofs",
@@ -37,8 +40,10 @@ class HostState:
         self.proofs: dict[str, bool] = {}  # authority -> whether its robots.txt names us
         self.busy = False
         self.unjudged = 0  # answers that are not counted yet
+        self.asked = False  # by this process
         self.free_at = free_at  # monotonic second at which the gap after the last exchange is over
         self.crawl_delay_seconds = 0.0
+        self.order: HostOrder = NO_ORDER  # the operator's
         self.last_good_us = 0
         self.addresses: tuple[str, ...] = tuple(row.addresses.split())
         self.located_at: float | None = None  # monotonic second of the last look-up

@@ -18,6 +18,7 @@ ADOPTED: Final = "adopted"
 HANDED_BACK: Final = "handed_back"
 REARMED: Final = "rearmed"
 WAITED_OUT: Final = "waited_out"
+CANCELLED: Final = "cancelled"  # rows taken out, as often as that happened
 OUTCOMES: Final = "outcomes"
 PAGES: Final = "pages"  # URLs with at least one fetched outcome that is a page (not a redirect)
 BYTES: Final = "bytes"  # wire bytes of all outcomes
@@ -46,6 +47,7 @@ TOTALS: Final = frozenset(
         HANDED_BACK,
         REARMED,
         WAITED_OUT,
+        CANCELLED,
         OUTCOMES,
         PAGES,
         BYTES,

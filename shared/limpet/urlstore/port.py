@@ -127,7 +127,7 @@ class UrlStore(Protocol):
 
     # -- recovery ----------------------------------------------------------------------------------------------------
     async def adopt(self, outcome: Outcome, state: State, reason: str, now_us: int) -> bool:
-        """Outcome of an intact record without one: inserted if absent; the row moves if it is `due` or `leased`.
+        """Outcome of an intact record without one: inserted if absent. A `due`, `leased` or `cancelled` row moves.
 
         False when the outcome was there or the URL has no row.
         """
@@ -246,6 +246,21 @@ class UrlStore(Protocol):
         ...
 
     # -- operator ----------------------------------------------------------------------------------------------------
+    async def cancel(self, host: str, reason: str, now_us: int, limit: int) -> int:
+        """`due` and `leased` rows of a host become `cancelled(reason)`, leases end at once: up to `limit` in one write.
+
+        The number of rows; call again until it is 0. A completion that comes later is late and changes nothing.
+        """
+        ...
+
+    async def uncancel(self, host: str, reason: str, now_us: int, limit: int) -> int:
+        """Rows of a host that were cancelled for `reason` become due, counts cleared: up to `limit`. Their number."""
+        ...
+
+    def cancelled_hosts(self, reason: str) -> list[str]:
+        """Hosts with rows that were cancelled for `reason`. Cheap when nothing in the shard is cancelled."""
+        ...
+
     async def rearm(self, fps: Sequence[bytes], now_us: int) -> int:
         """`failed`, `parked`, `review`, `gone` or `cancelled` rows become due, counts cleared. The number of rows."""
         ...

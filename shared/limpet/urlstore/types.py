@@ -30,6 +30,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     via: bytes = b""  # fingerprint of the page it was found on
     due_us: int = 0
     parked: str = ""  # rule that holds it back, "" = due
+    cancelled: str = ""  # who took it out before it was ever due, "" = nobody
 
 
 class AdmitResult(IntEnum):

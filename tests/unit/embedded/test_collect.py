@@ -9,13 +9,14 @@ import pytest
 from limpet.bus.sqlite import SqliteConsumer, SqliteLog, SqliteProducer
 from limpet.clock import SystemClock
 from limpet.config import Facts
-from limpet.embedded.collect import Collector, finished, quiet
+from limpet.embedded.collect import UNKNOWN_US, Collector, finished, quiet
 from limpet.embedded.folder import Folder
 from limpet.embedded.views import ShardViews, was_left_unclean
 from limpet.model.errors import CannotGoOn
 from limpet.model.events import LINKS_DISCOVERED
 from limpet.model.lifecycle import State
 from limpet.model.outcome import Outcome
+from limpet.politeness.orders import HostOrder
 from limpet.runtime import InlineRunner
 from limpet.runtime.sqlitefile import SqliteFile
 from limpet.schemas.sqlite import shard_schema
@@ -25,6 +26,7 @@ from limpet.urlstore.sqlite import SqliteUrlStore
 
 FACTS = Facts(crawl="0123456789abcdef", hash_seed=b"s" * 16, suffix_list_digest="d" * 64)
 CLOCK = SystemClock()
+LATER_US = CLOCK.wall_us() + 3_600_000_000
 
 
 def candidate(number: int, due_us: int = 1) -> Candidate:
@@ -165,3 +167,32 @@ def test_a_death_leaves_the_folder_unclean(tmp_path: Path) -> None:
         assert not was_left_unclean(folder)
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("order", "patience_seconds", "ends"),
+    [
+        (HostOrder(paused_us=1), 600.0, True),
+        (HostOrder(paused_us=CLOCK.wall_us()), 0.0, True),
+        (HostOrder(paused_us=LATER_US), 600.0, False),
+        (HostOrder(blocked_us=1), 600.0, True),
+        (HostOrder(blocked_us=LATER_US), 0.0, False),
+        (HostOrder(gap_seconds=60.0), 600.0, False),
+    ],
+)
+def test_a_stopped_host_does_not_keep_a_run_beyond_patience(
+    tmp_path: Path, order: HostOrder, patience_seconds: float, ends: bool
+) -> None:
+    """A fresh pause holds a run for its patience, an old one does not; what waits is told of with its reason."""
+
+    async def script(owner: Owner, collector: Collector) -> None:
+        await owner.store.admit([candidate(1)], 1)
+        assert not finished(collector.collect(), collector.collect(), CLOCK.wall_us())
+        mine = Collector(collector._views, CLOCK, lambda: {"a.example": order}, patience_seconds)
+        first, second = mine.collect(), mine.collect()
+        assert finished(first, second, CLOCK.wall_us()) is ends
+        assert second.rest is not None
+        assert [queue.reason for queue in second.rest.queues] == [order.stopped]
+        assert (second.rest.queues[0].effective_us == UNKNOWN_US) is bool(order.stopped)
+
+    with_owner(tmp_path, script)

@@ -73,3 +73,15 @@ FROM authority AS a JOIN host AS h ON h.id = a.host;
 -- name: authority_host
 -- The ids of an authority, and the name of its host.
 SELECT a.id, h.name FROM authority AS a JOIN host AS h ON h.id = a.host WHERE a.name = ?;
+
+-- name: authorities_now
+-- Every authority, or those of one host ('' = of all), with its wait, how much is queued and leased, and what is due
+-- first in each lane.
+SELECT
+  a.name, h.name, a.robots, a.wait_us, a.wait_reason,
+  (SELECT count(*) FROM due AS d WHERE d.authority = a.id),
+  (SELECT count(*) FROM lease AS l WHERE l.authority = a.id),
+  (SELECT d.due_us FROM due AS d WHERE d.authority = a.id AND d.lane = 0 ORDER BY d.due_us LIMIT 1),
+  (SELECT d.due_us FROM due AS d WHERE d.authority = a.id AND d.lane = 1 ORDER BY d.due_us LIMIT 1)
+FROM authority AS a JOIN host AS h ON h.id = a.host
+WHERE ?1 IN ('', h.name);

@@ -89,6 +89,32 @@ SELECT d.lane, d.due_us, d.url FROM due AS d JOIN url AS u ON u.id = d.url WHERE
 -- A row that waited in vain. 5 is failed.
 UPDATE url SET state = 5, reason = ?, due_us = 0 WHERE id = ?;
 
+-- name: leases_of_host
+-- Leases of a host.
+SELECT l.fp, l.url FROM lease AS l JOIN authority AS a ON a.id = l.authority JOIN host AS h ON h.id = a.host
+WHERE h.name = ? LIMIT ?;
+
+-- name: waiting_of_host
+-- Rows of a host that wait in state due (0), with their entries. Queue by queue, since entries are kept by queue.
+SELECT d.authority, d.lane, d.due_us, d.url
+FROM host AS h CROSS JOIN authority AS a CROSS JOIN due AS d CROSS JOIN url AS u
+WHERE h.name = ? AND a.host = h.id AND d.authority = a.id AND u.id = d.url AND u.state = 0
+LIMIT ?;
+
+-- name: url_cancel
+-- A row that an operator took out. 8 is cancelled.
+UPDATE url SET state = 8, reason = ?, due_us = 0 WHERE id = ?;
+
+-- name: cancelled_of_host
+-- Rows of a host that were taken out for a reason.
+SELECT u.id, u.authority FROM url AS u JOIN authority AS a ON a.id = u.authority JOIN host AS h ON h.id = a.host
+WHERE u.state = ? AND u.reason = ? AND h.name = ? ORDER BY u.id LIMIT ?;
+
+-- name: cancelled_hosts
+-- Hosts with rows that were taken out for a reason. 8 is cancelled.
+SELECT DISTINCT h.name FROM url AS u JOIN authority AS a ON a.id = u.authority JOIN host AS h ON h.id = a.host
+WHERE u.state = 8 AND u.reason = ? ORDER BY h.name;
+
 -- name: shift_url
 -- Move due times of rows with a moved wall clock.
 UPDATE url SET due_us = max(1, due_us + ?) WHERE due_us > 0;

@@ -20,7 +20,7 @@ CODES: Final = {
     State.REVIEW: 7,
     State.CANCELLED: 8,
 }
-"""Stored for ever: a code is never given to another state. Queries name 0, 1, 2, 3 and 5."""
+"""Stored for ever: a code is never given to another state. Queries name 0, 1, 2, 3, 5 and 8."""
 
 STATES: Final = {code: state for state, code in CODES.items()}
 

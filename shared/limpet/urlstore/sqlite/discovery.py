@@ -40,6 +40,9 @@ def _admit_one(
 
 def _insert(tx: Tx, index: DueIndex, candidate: Candidate, authority_id: int, now_us: int) -> None:
     state = State.PARKED if candidate.parked else State.DUE
+    if candidate.cancelled:
+        state = State.CANCELLED
+        tx.count(counters.CANCELLED)
     move(None, state, Actor.ADMISSION)
     values = (
         candidate.fp,
@@ -49,7 +52,7 @@ def _insert(tx: Tx, index: DueIndex, candidate: Candidate, authority_id: int, no
         candidate.depth,
         candidate.seed,
         now_us,
-        candidate.parked,
+        candidate.cancelled or candidate.parked,
         candidate.hops,
         candidate.kind,
         candidate.via,

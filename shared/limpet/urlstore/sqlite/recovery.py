@@ -13,7 +13,7 @@ from limpet.urlstore.types import Lane, UrlRow
 
 SUSPECTED_POISON = "suspected_poison"
 REARMABLE = frozenset({State.FAILED, State.PARKED, State.REVIEW, State.GONE, State.CANCELLED})
-_WAITING = frozenset({State.DUE, State.LEASED})
+_WAITING = frozenset({State.DUE, State.LEASED, State.CANCELLED})
 
 
 def adopt(tx: Tx, index: DueIndex, outcome: Outcome, state: State, reason: str, now_us: int) -> bool:
@@ -35,7 +35,7 @@ def adopt(tx: Tx, index: DueIndex, outcome: Outcome, state: State, reason: str, 
         return True
     if leased:
         tx.run("lease_delete", (outcome.fp,))
-    else:
+    elif source is State.DUE:
         index.remove(tx, authority_id, lane, due_us, url_id)
     tx.run("url_complete", (codes.CODES[state], reason, 0, lane, 0, 0, counted, outcome.fetched_us, url_id))
     tx.count(counters.of_state(source), -1)

@@ -10,7 +10,7 @@ from limpet.runtime.sqlitefile import SqliteFile
 from limpet.runtime.sqlitetx import Reader, Tx
 from limpet.segments.port import Location
 from limpet.urlstore import counters
-from limpet.urlstore.sqlite import codes, discovery, parse, reading, recovery, upkeep, work
+from limpet.urlstore.sqlite import cancelling, codes, discovery, parse, reading, recovery, upkeep, work
 from limpet.urlstore.sqlite.dueindex import DueIndex, earliest
 from limpet.urlstore.sqlite.names import Names
 from limpet.urlstore.types import (
@@ -267,6 +267,20 @@ class SqliteUrlStore:
         await self._file.write(lambda tx: upkeep.delivered(tx, notices))
 
     # -- operator ----------------------------------------------------------------------------------------------------
+    async def cancel(self, host: str, reason: str, now_us: int, limit: int) -> int:  # noqa: ARG002 - the port's
+        """See `UrlStore.cancel`."""
+        return await self._file.write(lambda tx: cancelling.cancel(tx, self._index, host, reason, limit))
+
+    async def uncancel(self, host: str, reason: str, now_us: int, limit: int) -> int:
+        """See `UrlStore.uncancel`."""
+        return await self._file.write(lambda tx: cancelling.uncancel(tx, self._index, host, reason, (now_us, limit)))
+
+    def cancelled_hosts(self, reason: str) -> list[str]:
+        """See `UrlStore.cancelled_hosts`."""
+        if not self._file.totals.get(counters.of_state(State.CANCELLED)):
+            return []
+        return self._file.read(lambda reader: [host for (host,) in reader.all("cancelled_hosts", (reason,))])
+
     async def rearm(self, fps: Sequence[bytes], now_us: int) -> int:
         """See `UrlStore.rearm`."""
         return await self._file.write(lambda tx: recovery.rearm(tx, self._index, fps, now_us))

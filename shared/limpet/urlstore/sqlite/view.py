@@ -80,6 +80,10 @@ class ShardView:
         """What the shard's times count by: see `Anchor`. None for a shard that nobody has opened yet."""
         return self._file.read(upkeep.anchor)
 
+    def cancelled_hosts(self, reason: str) -> list[str]:
+        """Hosts with rows that were cancelled for `reason`. Looks at every row of the shard."""
+        return self._file.read(lambda reader: [host for (host,) in reader.all("cancelled_hosts", (reason,))])
+
     def next_due(self) -> int | None:
         """The earliest effective time of any queue, None when nothing is due now or later."""
         queues = self.queues()

@@ -1,0 +1,105 @@
+"""`limpet hosts`: why each host is asked as seldom as it is, and an operator's orders for single ones.
+
+An order is durable before it is acknowledged; the workers of a running crawl look for orders every few seconds.
+"""
+
+import argparse
+from collections.abc import Callable
+from typing import Final
+
+from msgspec.structs import replace
+
+from limpet.cli.hostlist import list_hosts
+from limpet.cli.printing import print_json, print_lines
+from limpet.cli.units import show_duration
+from limpet.clock import SystemClock
+from limpet.embedded.finder import shard_of_host
+from limpet.embedded.folder import Folder
+from limpet.embedded.lock import lock_holder
+from limpet.embedded.orderbook import OrderBook
+from limpet.embedded.views import ShardViews
+from limpet.model.errors import UsageError
+from limpet.model.urls import InvalidUrl, canonicalize, is_host_name, split
+from limpet.politeness.orders import NO_ORDER, HostOrder
+from limpet.urlstore.sqlite import reading
+
+SLOW_DEFAULT_SECONDS: Final = 60.0
+GAP_SECONDS_MAX: Final = 31_536_000.0
+ORDERS: Final = ("pause", "slow", "block", "resume")
+_DONE: Final = {
+    "pause": "paused: nothing is sent to it, and its URLs wait",
+    "slow": "slowed down: at least {gap} between two requests",
+    "block": "blocked: its URLs are cancelled",
+    "resume": "goes on: every order for it is taken back",
+}
+
+
+def hosts(arguments: argparse.Namespace) -> int:
+    """List, or order."""
+    words: list[str] = arguments.words
+    folder = Folder.open(arguments.folder)
+    if words and words[0] in ORDERS:
+        if len(words) != 2:
+            raise UsageError(f"name one host: limpet hosts {folder.path} {words[0]} HOST")
+        if arguments.gap is not None and words[0] != "slow":
+            raise UsageError(f"--gap goes with slow, not with {words[0]}")
+        return _order(folder, words[0], words[1], arguments)
+    if len(words) > 1:
+        raise UsageError(f"{words[0]!r} is no order: use {', '.join(ORDERS)}, or name one host to look at")
+    if arguments.gap is not None:
+        raise UsageError(f"--gap goes with slow: limpet hosts {folder.path} slow HOST --gap S")
+    host = known_host(folder, words[0]) if words else None
+    return list_hosts(folder, host, as_json=arguments.json)
+
+
+def known_host(folder: Folder, text: str) -> str:
+    """The host that `text` names, as the crawl writes it. Raises `UsageError` for one that the crawl never met."""
+    try:
+        host = split(canonicalize(f"http://{text}/")).host
+    except InvalidUrl:
+        host = ""
+    if not host or not is_host_name(host):
+        raise UsageError(f"{text!r} is no host name: write it as example.org")
+    with ShardViews(folder) as views:
+        row = views.read_one(shard_of_host(host, folder.facts), lambda reader: reading.host(reader, host))
+    if row is None:
+        raise UsageError(f"{host} is not a host of {folder.path}: `limpet hosts {folder.path}` lists them")
+    return host
+
+
+def _order(folder: Folder, verb: str, text: str, arguments: argparse.Namespace) -> int:
+    host = known_host(folder, text)
+    gap_seconds = SLOW_DEFAULT_SECONDS if arguments.gap is None else float(arguments.gap)
+    if gap_seconds > GAP_SECONDS_MAX:
+        raise UsageError("--gap is longer than a year: block the host instead")
+    before, after = OrderBook(folder).change(host, _edit(verb, SystemClock().wall_us(), gap_seconds))
+    running = lock_holder(folder.path) is not None
+    if arguments.json:
+        print_json({"host": host, "order": verb, "changed": before != after, "running": running, **_as_json(after)})
+        return 0
+    when = "in force within seconds" if running else "in force when the crawl starts again"
+    done = _DONE[verb].format(gap=show_duration(gap_seconds))
+    if before == after:
+        print_lines(
+            [f"{host}: nothing was ordered of it" if verb == "resume" else f"{host}: that was its order already"]
+        )
+    else:
+        print_lines([f"{host} {done} ({when})"])
+    return 0
+
+
+def _edit(verb: str, now_us: int, gap_seconds: float) -> Callable[[HostOrder], HostOrder]:
+    """How an order changes what was ordered before."""
+    match verb:
+        case "pause":
+            return lambda order: replace(order, paused_us=order.paused_us or now_us)
+        case "slow":
+            return lambda order: replace(order, gap_seconds=gap_seconds)
+        case "block":
+            return lambda order: replace(order, blocked_us=order.blocked_us or now_us)
+        case _:
+            return lambda _order: NO_ORDER
+
+
+def _as_json(order: HostOrder) -> dict[str, object]:
+    return {"paused_us": order.paused_us, "blocked_us": order.blocked_us, "gap_seconds": order.gap_seconds}

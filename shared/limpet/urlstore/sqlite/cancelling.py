@@ -1,0 +1,40 @@
+"""The operator's side of a shard: the rows of a host are taken out of the queue, and put back."""
+
+from limpet.model.lifecycle import Actor, State, move
+from limpet.runtime.sqlitetx import Tx
+from limpet.urlstore import counters
+from limpet.urlstore.sqlite import codes
+from limpet.urlstore.sqlite.dueindex import DueIndex
+from limpet.urlstore.sqlite.work import make_due
+from limpet.urlstore.types import Lane
+
+
+def cancel(tx: Tx, index: DueIndex, host: str, reason: str, limit: int) -> int:
+    """End leases first, then take due rows out. What was fetched stays fetched."""
+    leased = tx.all("leases_of_host", (host, limit))
+    for fp, url_id in leased:
+        move(State.LEASED, State.CANCELLED, Actor.OPERATOR)
+        tx.run("lease_delete", (fp,))
+        tx.run("url_cancel", (reason, url_id))
+    due = tx.all("waiting_of_host", (host, limit - len(leased)))
+    for authority_id, lane, due_us, url_id in due:
+        move(State.DUE, State.CANCELLED, Actor.OPERATOR)
+        index.remove(tx, authority_id, lane, due_us, url_id)
+        tx.run("url_cancel", (reason, url_id))
+    count = len(leased) + len(due)
+    if count:
+        tx.count(counters.of_state(State.LEASED), -len(leased))
+        tx.count(counters.of_state(State.DUE), -len(due))
+        tx.count(counters.of_state(State.CANCELLED), count)
+        tx.count(counters.CANCELLED, count)
+    return count
+
+
+def uncancel(tx: Tx, index: DueIndex, host: str, reason: str, when: tuple[int, int]) -> int:
+    """Rows that were taken out for `reason` are due again. `when`: due time, and how many rows at most."""
+    now_us, limit = when
+    rows = tx.all("cancelled_of_host", (codes.CODES[State.CANCELLED], reason, host, limit))
+    for url_id, authority_id in rows:
+        move(State.CANCELLED, State.DUE, Actor.OPERATOR)
+        make_due(tx, index, authority_id, url_id, State.CANCELLED, (Lane.NEW, now_us))
+    return len(rows)

@@ -1,0 +1,200 @@
+"""`limpet hosts pause|slow|block|resume` on crawls that run, judged by the log of the site that is crawled."""
+
+import signal
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from e2e.command import OWNED, Result, Running, assert_complete, limpet, listed, pages, small_web
+from e2e.processes import CrawlProcess, wait_until
+from origin.process import OriginProcess
+from origin.visits import Visit, visits_of
+
+OBEYED_SECONDS = 3.0
+"""An order is in force by then: a running crawl looks for orders every two seconds."""
+PACE = ("--delay", "0.1", "--workers", "2")
+
+
+def host_of(origin: OriginProcess, number: int) -> str:
+    """The number-th host of the web."""
+    return origin.seeds[number].split("/")[2].partition(":")[0]
+
+
+def visits(origin: OriginProcess, host: str) -> list[Visit]:
+    """What one host has been asked so far."""
+    return [visit for visit in visits_of(origin.events()) if visit.host == host]
+
+
+def order(folder: Path, *words: str) -> Result:
+    """One order, which must be taken."""
+    result = limpet("hosts", folder, *words)
+    assert result.code == 0, result
+    return result
+
+
+def now_ns() -> int:
+    """The clock that the site's log goes by."""
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+
+
+def since(origin: OriginProcess, host: str, begun_ns: int) -> list[Visit]:
+    """What one host was asked since then."""
+    return [visit for visit in visits(origin, host) if visit.received_ns >= begun_ns]
+
+
+def test_a_paused_host_is_asked_nothing_until_it_goes_on(tmp_path: Path) -> None:
+    """The others go on, its URLs wait with the reason; after resume the crawl is whole and no rule was broken."""
+    folder = tmp_path / "crawl"
+    with small_web(tmp_path, pages=110) as origin:
+        host, other = host_of(origin, 0), host_of(origin, 1)
+        with CrawlProcess([*origin.seeds, *OWNED, *PACE, "--into", folder], tmp_path / "log") as crawl:
+            wait_until(lambda: pages(folder) > 5, "some pages")
+            assert "in force within seconds" in order(folder, "pause", host).stdout
+            time.sleep(OBEYED_SECONDS)
+            quiet_ns = now_ns()
+            wait_until(lambda: len(since(origin, other, quiet_ns)) > 5, "the others to go on", 20.0)
+            assert since(origin, host, quiet_ns) == []
+            found = limpet("hosts", folder, host, "--json").json
+            assert (found["order"], found["next_us"], found["next_reason"]) == (
+                "operator_pause",
+                None,
+                "operator_pause",
+            )
+            assert found["queued"] > 0
+            shown = limpet("show", folder, min(url for url in listed(folder, "due") if f"//{host}:" in url))
+            assert "paused by the operator" in shown.stdout
+            assert crawl.exit_code is None
+            order(folder, "resume", host)
+            wait_until(lambda: since(origin, host, quiet_ns) != [], "the host to be asked again", 10.0)
+            assert crawl.wait() == 0
+        assert_complete(folder, origin)
+    assert limpet("audit", folder).code == 0
+
+
+def test_a_pause_keeps_no_crawl_from_ending(tmp_path: Path) -> None:
+    """Beyond patience the run ends with 3 and says who waits and how to go on; the next run goes on after resume."""
+    folder = tmp_path / "crawl"
+    with small_web(tmp_path, pages=110) as origin:
+        host = host_of(origin, 0)
+        with CrawlProcess(
+            [*origin.seeds, *OWNED, *PACE, "--into", folder, "--patience", "3s"], tmp_path / "log"
+        ) as crawl:
+            wait_until(lambda: pages(folder) > 2, "some pages")
+            order(folder, "pause", host)
+            assert crawl.wait() == 3
+            assert "paused by the operator" in crawl.text
+            assert f"limpet hosts {folder} resume {host}" in crawl.text
+        again = limpet("crawl", "--into", folder, "--patience", "1s", "--json")
+        assert again.code == 3
+        waiting = again.json["waiting"]
+        assert {(one["until_us"], one["reason"]) for one in waiting} == {(None, "operator_pause")}
+        assert again.json["pages_this_run"] == 0
+        assert "in force when the crawl starts again" in order(folder, "resume", host).stdout
+        assert limpet("crawl", "--into", folder, "-q").code == 0
+
+
+def test_a_slowed_host_keeps_the_gap(tmp_path: Path) -> None:
+    """From the order on at least so long from the end of one answer to the next request, and never less than before."""
+    folder = tmp_path / "crawl"
+    with small_web(tmp_path, pages=110) as origin:
+        host = host_of(origin, 0)
+        running = Running("crawl", *origin.seeds, *OWNED, *PACE, "--into", folder)
+        wait_until(lambda: pages(folder) > 5, "some pages")
+        order(folder, "slow", host, "--gap", "1.5")
+        time.sleep(OBEYED_SECONDS)
+        begun_ns = now_ns()
+        assert limpet("hosts", folder, host, "--json").json["gap_reason"] == "operator"
+        wait_until(lambda: len(since(origin, host, begun_ns)) >= 4, "a few slow requests", 20.0)
+        running.interrupt()
+        assert running.end().code == 130
+        slow = since(origin, host, begun_ns)
+    gaps = [(after.received_ns - before.end_ns) / 1e9 for before, after in pairwise(slow)]
+    assert min(gaps) >= 1.5
+
+
+def test_a_blocked_host_is_cancelled_and_comes_back(tmp_path: Path) -> None:
+    """Its rows are cancelled(operator), nothing is sent, new links to it too; resume makes the crawl whole."""
+    folder = tmp_path / "crawl"
+    with small_web(tmp_path, pages=110) as origin:
+        host = host_of(origin, 1)
+        with CrawlProcess([*origin.seeds, *OWNED, *PACE, "--into", folder], tmp_path / "log") as crawl:
+            wait_until(lambda: pages(folder) > 5, "some pages")
+            order(folder, "block", host)
+            time.sleep(OBEYED_SECONDS)
+            quiet_ns = now_ns()
+            assert crawl.wait() == 0
+            assert since(origin, host, quiet_ns) == []
+        cancelled = listed(folder, "cancelled")
+        assert cancelled
+        assert {url.split("/")[2].partition(":")[0] for url in cancelled} == {host}
+        assert not [url for state in ("due", "leased") for url in listed(folder, state)]
+        rows = [row for row in limpet("urls", folder, "--json").json if row["state"] == "cancelled"]
+        assert {row["reason"] for row in rows} == {"operator"}
+        assert limpet("verify", folder, "--links").code == 0
+        order(folder, "resume", host)
+        assert limpet("crawl", "--into", folder, "-q").code == 0
+        assert listed(folder, "cancelled") == set()
+        assert_complete(folder, origin)
+
+
+@pytest.mark.parametrize("verb", ["pause", "block"])
+def test_an_order_outlives_a_death_before_its_effect(tmp_path: Path, verb: str) -> None:
+    """Everything is killed between the acknowledged order and its effect: the next run obeys from its first request."""
+    folder = tmp_path / "crawl"
+    with small_web(tmp_path, pages=110) as origin:
+        host = host_of(origin, 0)
+        with CrawlProcess([*origin.seeds, *OWNED, *PACE, "--into", folder], tmp_path / "log") as crawl:
+            wait_until(lambda: pages(folder) > 5, "some pages")
+            crawl.send_to_group(signal.SIGSTOP)  # nobody can obey
+            order(folder, verb, host)
+            crawl.kill_group()
+            crawl.wait()
+        killed_ns = now_ns()
+        time.sleep(0.3)
+        result = limpet("crawl", "--into", folder, "--patience", "1s", "--json")
+        assert result.code == (3 if verb == "pause" else 0), result
+        assert since(origin, host, killed_ns) == []
+        assert result.json["urls"].get("cancelled", 0) == (len(listed(folder, "cancelled")))
+        assert bool(listed(folder, "cancelled")) is (verb == "block")
+        order(folder, "resume", host)
+        assert limpet("crawl", "--into", folder, "-q").code == 0
+        assert since(origin, host, killed_ns)
+        assert limpet("verify", folder, "--links").code == 0
+
+
+def test_what_cannot_be_ordered_is_said_in_one_line(tmp_path: Path) -> None:
+    """No such crawl, unknown hosts, half an order, a damaged file: exit code 2, and nothing is changed."""
+    folder = tmp_path / "crawl"
+    with small_web(tmp_path, pages=10) as origin:
+        host = host_of(origin, 0)
+        assert limpet("crawl", *origin.seeds, *OWNED, "--into", folder, "-q").code == 0
+    for words, complaint in (
+        (["pause"], "name one host"),
+        (["pause", "never.example"], "is not a host of"),
+        (["pause", "not a host"], "is no host name"),
+        (["hurry", host], "is no order"),
+        (["pause", host, "--gap", "3"], "--gap goes with slow"),
+        (["slow", host, "--gap", "soon"], "is not a duration"),
+        ([host, "--gap", "3"], "--gap goes with slow"),
+        (["never.example"], "is not a host of"),
+    ):
+        result = limpet("hosts", folder, *words)
+        assert result.code == 2, result
+        assert complaint in result.complaint
+    assert "does not exist" in limpet("hosts", tmp_path / "none", "pause", host).complaint
+    assert not (folder / "hosts.json").exists()
+    assert "nothing was ordered" in order(folder, "resume", host).stdout
+    assert order(folder, "slow", host, "--gap", "90s", "--json").json["gap_seconds"] == 90.0
+    (folder / "hosts.json").write_bytes(b'{"version":1,"ho')
+    commands: list[list[str | Path]] = [
+        ["hosts", folder],
+        ["hosts", folder, "resume", host],
+        ["crawl", "--into", folder],
+        ["status", folder],
+    ]
+    for command in commands:
+        result = limpet(*command)
+        assert result.code == 2, result
+        assert "hosts.json is damaged" in result.complaint

@@ -10,7 +10,7 @@ FORM   ?=
 WHICH  ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install crawl test test-slow test-rehearsals lint bench servers-up servers-status servers-down clean
+.PHONY: help install crawl test test-slow test-rehearsals test-servers lint bench servers-up servers-status servers-down clean
 
 help: ## show what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -45,6 +45,9 @@ test-slow: $(VENV)/.test ## the long proofs: real kills, real documentation, val
 
 test-rehearsals: $(VENV)/.test ## every death in every mode, nested, in every world: longer than CI has time for
 	@$(BIN)/python -m pytest -m slow tests/crash
+
+test-servers: $(VENV)/.test ## the cluster adapters on real servers, which it starts and kills: needs Java, Maven and 2 GB
+	@$(BIN)/python -m pytest -m servers tests
 
 lint: $(VENV)/.test ## style, types, import contracts
 	@$(BIN)/ruff check services shared schemas loadtest tests infra

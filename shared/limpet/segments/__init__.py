@@ -9,8 +9,18 @@ from limpet.segments.port import (
     SegmentFailed,
     SegmentInfo,
     SegmentStore,
+    SegmentsUnavailable,
     SegmentWriter,
     Settled,
 )
 
-__all__ = ["Location", "MakeWarcinfo", "SegmentFailed", "SegmentInfo", "SegmentStore", "SegmentWriter", "Settled"]
+__all__ = [
+    "Location",
+    "MakeWarcinfo",
+    "SegmentFailed",
+    "SegmentInfo",
+    "SegmentStore",
+    "SegmentWriter",
+    "SegmentsUnavailable",
+    "Settled",
+]

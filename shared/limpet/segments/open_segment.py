@@ -59,7 +59,7 @@ class OpenSegment:
         try:
             if self.usable and self.size_bytes:
                 for folder in self._folders:
-                    seal_replica(self._disk, folder, self.name, index_of(self._settled.lines))
+                    seal_replica(self._disk, folder, self.name, index_of(self._settled.written.lines))
                 forget_settled(self._disk, self._folders[0], self.name)
         finally:
             self.close()
@@ -136,4 +136,4 @@ class OpenSegment:
             with contextlib.suppress(WarcError):
                 line = index_line(member, self.name, place.offset)
                 if line is not None:
-                    self._settled.add(line, place.offset + place.length)
+                    self._settled.written.add(line, place.offset + place.length)

@@ -5,11 +5,15 @@ from typing import Protocol
 
 import msgspec
 
-from limpet.model.errors import Indefinite
+from limpet.model.errors import Definite, Indefinite
 
 
 class SegmentFailed(Indefinite):
     """The append may or may not be in the file: the segment is abandoned, the next append goes to a new one."""
+
+
+class SegmentsUnavailable(Definite):
+    """The servers that hold the segments do not serve just now: nothing was written or read; trying again is safe."""
 
 
 class Location(msgspec.Struct, frozen=True, order=True):
@@ -48,8 +52,9 @@ class SegmentWriter(Protocol):
 
         On return every replica is synced and the members are readable by `SegmentStore.read`. Appends of many captures
         are grouped into one sync. A segment rolls between captures, never inside one. Raises `SegmentFailed`
-        (the capture may be in the file: recovery will adopt or cut it) and `CannotGoOn` when no new segment can be
-        opened (disk full, replica directory gone).
+        (the capture may be in the file: recovery will adopt or cut it), `SegmentsUnavailable` while no new segment can
+        be opened because servers are down, and `CannotGoOn` when none can be opened at all (disk full, replica
+        directory gone).
         """
         ...
 
@@ -70,7 +75,7 @@ class SegmentWriter(Protocol):
 
 
 class SegmentStore(Protocol):
-    """All segments of one crawl."""
+    """All segments of one crawl. On servers, every verb may also raise `SegmentsUnavailable`: once more, later."""
 
     async def open_writer(self, incarnation: str, warcinfo: MakeWarcinfo) -> SegmentWriter:
         """A writer; its first segment is created at the first append."""

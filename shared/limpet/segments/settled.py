@@ -19,13 +19,10 @@ SETTLED: Final = ".settled"
 _HEADER_BYTES_MAX: Final = 64
 
 
-class SettledFile:
-    """The writer's side: grows with the segment."""
+class SettledLines:
+    """The writer's lines, and what each hint adds to the file."""
 
-    def __init__(self, disk: Disk, folder: Path, name: str) -> None:
-        self._disk = disk
-        self._path = folder / f"{name}{SETTLED}"
-        self._file: DiskFile | None = None
+    def __init__(self) -> None:
         self._offset = 0
         self._count = 0
         self._ends: list[int] = []
@@ -41,17 +38,37 @@ class SettledFile:
         """Every line added."""
         return self._lines
 
+    def block(self, offset: int) -> bytes:
+        """The block that says that everything before `offset` is settled; b"" if the file says so already."""
+        if offset <= self._offset:
+            return b""
+        lines = b"".join(self._lines[self._count : bisect_right(self._ends, offset)])
+        return b"%d %d %d\n%b" % (offset, len(lines), zlib.crc32(lines), lines)
+
+    def said(self, offset: int) -> None:
+        """The block for `offset` is in the file, durably."""
+        self._offset, self._count = offset, bisect_right(self._ends, offset)
+
+
+class SettledFile:
+    """The writer's side on a disk: grows with the segment."""
+
+    def __init__(self, disk: Disk, folder: Path, name: str) -> None:
+        self.written = SettledLines()
+        self._disk = disk
+        self._path = folder / f"{name}{SETTLED}"
+        self._file: DiskFile | None = None
+
     def advance(self, offset: int) -> None:
         """Everything before `offset` is settled. Raises OSError; what is in the file then stays true."""
-        if offset <= self._offset:
+        block = self.written.block(offset)
+        if not block:
             return
         if self._file is None:
             self._file = create_afresh(self._disk, self._path)
-        count = bisect_right(self._ends, offset)
-        block = b"".join(self._lines[self._count : count])
-        self._file.write(b"%d %d %d\n%b" % (offset, len(block), zlib.crc32(block), block))
+        self._file.write(block)
         self._file.sync()
-        self._offset, self._count = offset, count
+        self.written.said(offset)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -65,7 +82,11 @@ def read_settled(disk: Disk, folder: Path, name: str) -> Settled:
     """What a writer left, up to its last whole block."""
     path = folder / f"{name}{SETTLED}"
     size = size_of(disk, path)
-    data = disk.read(path, 0, size) if size else b""
+    return parse_settled(disk.read(path, 0, size) if size else b"")
+
+
+def parse_settled(data: bytes) -> Settled:
+    """The hint in a file, up to its last whole block."""
     offset, position, lines = 0, 0, b""
     while (end := data.find(b"\n", position, position + _HEADER_BYTES_MAX)) >= 0:
         numbers = data[position:end].split(b" ")

@@ -15,7 +15,7 @@ FOLDER = Path("/segments")
 def _written(disk: MemoryDisk) -> bytes:
     file = SettledFile(disk, FOLDER, "s")
     for number in range(1, 6):
-        file.add(b"line %d\n" % number, number * 100)
+        file.written.add(b"line %d\n" % number, number * 100)
     file.advance(250)
     file.advance(250)
     file.advance(500)

@@ -1,0 +1,154 @@
+"""One segment open for appending on HDFS."""
+
+from collections.abc import Sequence
+
+from limpet.clock.port import Clock
+from limpet.segments.hdfs.cluster import Hdfs, HdfsFault, HdfsFile
+from limpet.segments.hdfs.files import POLL_SECONDS, seal_file
+from limpet.segments.hdfs.hints import Hints
+from limpet.segments.hdfs.settings import Alert, HdfsSettings
+from limpet.segments.layout import OPEN
+from limpet.segments.port import Location, SegmentFailed, SegmentsUnavailable
+from limpet.warc import WarcError, index_line, index_of
+
+
+class GrowingSegment:
+    """Grows by whole groups: write, hsync, then ask the NameNode how many replicas there are.
+
+    The driver repairs its pipeline without saying so, and goes on with a single DataNode if it must. So nothing counts
+    before the NameNode has named enough replicas of every block that the group touched, after the sync: the pipeline's
+    list is brought up to date before a repaired pipeline acknowledges anything. `size_bytes` is what counts.
+    """
+
+    def __init__(
+        self, hdfs: Hdfs, settings: HdfsSettings, clock: Clock, alert: Alert, name: str, warcinfo: bytes
+    ) -> None:
+        self.name = name
+        self.path = f"{settings.root}/{name}{OPEN}"
+        self.size_bytes = 0
+        self.captures = 0
+        self.usable = True  # False: nothing more may be appended, recovery decides what is good
+        self.created = False  # there may be a file
+        self._hdfs = hdfs
+        self._settings = settings
+        self._clock = clock
+        self._alert = alert
+        self._warcinfo = warcinfo
+        self._file: HdfsFile | None = None
+        self._hints = Hints(hdfs, settings.root, name)
+
+    @property
+    def next_offset(self) -> int:
+        """Where the next capture will start."""
+        return self.size_bytes or len(self._warcinfo)
+
+    async def commit(self, captures: Sequence[Sequence[bytes]]) -> list[list[Location]]:
+        """Append a group; where each member is. `SegmentsUnavailable`: nothing was written. `SegmentFailed`: who knows.
+
+        After either the segment is not usable; the second may leave whole captures, for recovery to adopt.
+        """
+        try:
+            if self._file is None:
+                await self._create()
+            located = self._locate(captures)
+            head = b"" if self.size_bytes else self._warcinfo
+            data = b"".join([head, *(member for capture in captures for member in capture)])
+            await self._write(data)
+        except BaseException:
+            self.drop()
+            raise
+        self.size_bytes += len(data)
+        self.captures += len(captures)
+        for capture, places in zip(captures, located, strict=True):
+            self._index(capture, places)
+        return located
+
+    async def settle(self, offset: int) -> None:
+        """Leave a hint for recovery: everything before `offset` is settled."""
+        if self.usable and offset <= self.size_bytes:
+            await self._hints.advance(offset)
+
+    async def seal(self) -> None:
+        """Complete the file, store the index, drop `.open`. `HdfsFault`: recovery can do it; safe to repeat there."""
+        file, usable = self._file, self.usable
+        self.usable, self._file = False, None
+        if file is None or not usable or not self.size_bytes:
+            return
+        await self._hints.close()
+        try:
+            await file.close()
+        except BaseException:
+            file.drop()
+            raise
+        found = await self._hdfs.size(self.path)
+        if found != self.size_bytes:
+            raise HdfsFault(f"{self.path} has {found} bytes, not {self.size_bytes}")
+        await seal_file(self._hdfs, self._settings.root, self.name, index_of(self._hints.written.lines))
+
+    def drop(self) -> None:
+        """Let go of it. What was acknowledged stays."""
+        self.usable = False
+        self._hints.drop()
+        file, self._file = self._file, None
+        if file is not None:
+            file.drop()
+
+    async def _create(self) -> None:
+        try:
+            self.created = True
+            self._file = await self._hdfs.create(self.path)
+        except (HdfsFault, FileExistsError) as error:
+            raise SegmentsUnavailable(f"cannot open segment {self.name}: {error}") from error
+
+    async def _write(self, data: bytes) -> None:
+        assert self._file is not None
+        try:
+            await self._file.write(data)
+            await self._file.hsync()
+            await self._confirm(self.size_bytes, self.size_bytes + len(data))
+        except (HdfsFault, FileNotFoundError, FileExistsError) as error:
+            raise SegmentFailed(f"segment {self.name} cannot be trusted any more: {error}") from error
+
+    async def _confirm(self, start: int, end: int) -> None:
+        """Enough replicas of every byte from `start` to `end`, or `HdfsFault`.
+
+        A block that was just closed has its replicas reported one by one, a moment later; a growing one has those of
+        its pipeline.
+        """
+        settings = self._settings
+        deadline = self._clock.monotonic() + settings.replicas_seconds_max
+        while True:
+            found = await self._hdfs.blocks(self.path, start, end - start)
+            if not found.growing:
+                raise HdfsFault("another process has taken it")
+            if found.size_bytes < end:
+                raise HdfsFault(f"the NameNode knows of {found.size_bytes} bytes, not {end}")
+            short = [block for block in found.within(start, end - start) if len(block.replicas) < settings.replicas_min]
+            if not short:
+                return
+            if not all(block.complete for block in short) or self._clock.monotonic() > deadline:
+                replicas = min(len(block.replicas) for block in short)
+                detail = f"{replicas} replicas of {self.name}, {settings.replicas_min} are required"
+                self._alert("replicas_short", detail)
+                raise HdfsFault(detail)
+            await self._clock.sleep(POLL_SECONDS)
+
+    def _locate(self, captures: Sequence[Sequence[bytes]]) -> list[list[Location]]:
+        offset = self.next_offset
+        located: list[list[Location]] = []
+        for capture in captures:
+            places: list[Location] = []
+            for member in capture:
+                places.append(Location(self.name, offset, len(member)))
+                offset += len(member)
+            located.append(places)
+        return located
+
+    def _index(self, capture: Sequence[bytes], places: Sequence[Location]) -> None:
+        for member, place in zip(capture, places, strict=True):
+            try:
+                line = index_line(member, self.name, place.offset)
+            except WarcError:  # no line; telling so is the business of verification
+                continue
+            if line is not None:
+                self._hints.written.add(line, place.offset + place.length)

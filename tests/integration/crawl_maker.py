@@ -32,7 +32,7 @@ from limpet.testing.captures import wire_capture
 from limpet.testing.chance import SeededRandom
 from limpet.testing.loop import EPOCH_US, SimClock, VirtualLoop, run_virtual
 from limpet.urlstore.types import Candidate, Claim, Completion, ParseOutput
-from limpet.warc import CaptureMeta, CrawlInfo, capture_members, warcinfo_member
+from limpet.warc import CaptureMeta, CrawlInfo, Original, capture_members, revisit_members, warcinfo_member
 
 SHARDS = 2
 LEASE_US = 10**15
@@ -60,6 +60,8 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True):
     orphan: bool = False  # the record is written, and nothing after it
     ip: str = ""  # "" = an address of the host's own
     connect: float = 0.0  # seconds between permit and send
+    again: bool = False  # its URL is due again at once
+    revisits: str = ""  # URL whose record has the content: a revisit record is written
 
     @property
     def is_robots(self) -> bool:
@@ -123,6 +125,7 @@ class _Maker:
         self._writers: dict[str, SegmentWriter] = {}
         self._seen: dict[int, SqliteSeen] = {}
         self._copies: dict[str, str] = {}
+        self._originals: dict[str, Original] = {}
 
     async def run(self, sent: Sequence[Sent]) -> None:
         await self._shards.open(range(self._folder.facts.shards))
@@ -168,7 +171,17 @@ class _Maker:
 
     async def _archive(self, one: Sent, capture: Capture, outcome: Outcome) -> Outcome:
         meta = CaptureMeta(fp=outcome.fp, robots_digest=outcome.robots_digest, gap_us=outcome.gap_us)
-        records = capture_members(capture, meta, "", self._token())
+        if one.revisits:
+            records = revisit_members(capture, meta, self._originals[one.revisits], "", self._token())
+        else:
+            records = capture_members(capture, meta, "", self._token())
+            self._originals[one.url] = Original(
+                record_id=records.response_id,
+                url=one.url,
+                date_us=capture.started_us,
+                payload_sha1_b32=records.payload_sha1_b32,
+                payload_sha256_hex=records.payload_sha256_hex,
+            )
         return msgspec.structs.replace(
             outcome,
             location=await self._append(one, records.members),
@@ -221,7 +234,7 @@ class _Maker:
                 hops="",
             )
             await shard.producer.publish(DOCUMENT_FETCHED, [(shard.number, encode(event))])
-        due_us = now_us + LEASE_US if state is State.DUE else 0
+        due_us = now_us + LEASE_US if state is State.DUE else now_us if one.again else 0
         completion = Completion(claim=claim, state=state, now_us=now_us, due_us=due_us, outcome=outcome)
         assert await shard.store.complete(completion)
         if state is State.FETCHED:

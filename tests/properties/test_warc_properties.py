@@ -12,6 +12,7 @@ from limpet.testing.captures import wire_capture
 from limpet.warc import (
     CaptureMeta,
     Expected,
+    Original,
     Scanner,
     WarcError,
     capture_members,
@@ -24,6 +25,7 @@ from limpet.warc import (
     members,
     parse_record,
     payload_of,
+    revisit_members,
     safe_uri,
     surt,
     warc_date,
@@ -137,6 +139,39 @@ def test_written_and_scanned_index_lines_agree(capture: Capture, meta: CaptureMe
     offsets = [sum(map(len, records.members[:index])) for index in range(3)]
     assert [index_line(m, "f", offset) for m, offset in zip(records.members, offsets, strict=True)] == scanned
     assert [line is not None for line in scanned] == [True, False, False]
+
+
+@given(st.binary(max_size=1_000), st.booleans(), METAS, TEXT, TOKEN, MICROSECONDS)
+def test_revisits_come_back(body: bytes, chunked: bool, meta: CaptureMeta, name: str, ids: bytes, moment: int) -> None:
+    """A capture written as a revisit of the record that has its content is sound, and tells all its outcome needs."""
+    framed = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
+    framing = b"Transfer-Encoding: chunked" if chunked else b"Content-Length: %d" % len(body)
+    head = b"HTTP/1.1 200 OK\r\n" + framing + b"\r\n\r\n"
+    wire = head + (framed + b"0\r\n\r\n" if chunked else body)
+    capture = wire_capture("http://example.com/" + name, wire, started_us=moment)
+    first = capture_members(capture, meta, "", ids)
+    original = Original(
+        record_id=first.response_id,
+        url=capture.url,
+        date_us=moment,
+        payload_sha1_b32=first.payload_sha1_b32,
+        payload_sha256_hex=first.payload_sha256_hex,
+    )
+    unchanged = wire_capture(capture.url, b"HTTP/1.1 304 Not Modified\r\n\r\n", started_us=moment)
+    for again, block in ((capture, head), (unchanged, unchanged.response_bytes)):
+        records = revisit_members(again, meta, original, "", ids)
+        row = Expected(url=capture.url, date_us=moment, payload_sha1_b32=first.payload_sha1_b32)
+        assert check_response(records.members[0], row) == []
+        view = capture_of(parse_record(member, block_bytes_max=10**6) for member in records.members)
+        assert view.revisits is not None
+        assert (view.revisits.record_id, view.revisits.date_us) == (first.response_id, moment)
+        assert view.revisits.url == safe_uri(capture.url) == view.url
+        assert (view.payload_sha1_b32, view.payload_sha256_hex) == (first.payload_sha1_b32, first.payload_sha256_hex)
+        assert (view.payload, view.block_bytes) == (b"", len(block))
+        line = index_line(records.members[0], "f", 0)
+        assert line is not None
+        assert b'"mime":"warc/revisit"' in line
+        assert first.payload_sha1_b32.encode() in line
 
 
 @given(st.text(max_size=500))

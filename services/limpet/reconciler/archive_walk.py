@@ -76,6 +76,14 @@ class Archive:
 
         return read
 
+    def copies(self, name: str, offset: int, length: int) -> Iterator[bytes]:
+        """Some bytes of a segment, from each directory that has so many there. Reading raises OSError."""
+        segment = self._segment(name)
+        for replica in segment.replicas:
+            data = self.reader(segment, replica)(offset, length)
+            if len(data) == length:
+                yield data
+
     def index(self, segment: Segment, replica: Replica) -> bytes | None:
         """The index file beside one copy; None if there is none. Raises OSError."""
         path = replica.folder / f"{segment.name}{INDEX}"

@@ -58,6 +58,8 @@ class VerifyKind(StrEnum):
     """A record's block or payload is not what its own digest says."""
     INCOMPLETE_CAPTURE = "incomplete_capture"
     """A response without its request and metadata records behind it."""
+    DANGLING_REVISIT = "dangling_revisit"
+    """A revisit record refers to no response record of the archive, or to one with another payload."""
     MISSING_RECORD = "missing_record"
     """An outcome names a place where no response record begins."""
     WRONG_RECORD = "wrong_record"

@@ -206,8 +206,8 @@ class Recovery:
             return 0
         store = self._store_of(view.url)
         row = store.row(_fp(view.fields)) if store is not None else None
-        if store is None or row is None:
-            return 0
+        if store is None or row is None or view.revisits is not None:
+            return 0  # a revisit without an outcome: the URL is simply due again
         verdict = self._judge(view)
         if verdict.state not in {State.FETCHED, State.GONE}:
             return 0  # an attempt that settles nothing: the URL is simply due again

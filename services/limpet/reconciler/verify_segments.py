@@ -17,6 +17,7 @@ from limpet.reconciler.snapshot import Snapshot
 from limpet.reconciler.verify_index import IndexCheck
 from limpet.reconciler.verify_records import ROBOTS, Claimed, RecordCheck, Whole, check_metadata
 from limpet.reconciler.verify_replicas import check_indexes, check_replicas
+from limpet.reconciler.verify_revisits import RevisitCheck
 from limpet.reconciler.verify_rows import decode_outcome
 from limpet.warc import Member
 
@@ -40,6 +41,7 @@ class SegmentCheck:
         self._facts = facts
         self._running = running
         self._out = out
+        self.revisits = RevisitCheck(archive, facts, self._owner, out)
 
     def run(self, segment: Segment) -> None:
         """Every check of one segment, in every directory. Raises OSError when it cannot be read."""
@@ -180,6 +182,8 @@ class _SegmentWalk:
         whole = self._records.take(member, claim)
         if self._lines is not None and member.header.type in {"response", "revisit"}:
             self._lines.check(member)
+        if member.header.type == "revisit":
+            self._check.revisits.check(member, f"{self._segment.name}+{member.offset}")
         if whole is None:
             return
         if whole.claim is None:

@@ -1,6 +1,6 @@
 """The archive's file format: WARC 1.1 records built, read, walked, indexed and checked as bytes, without I/O."""
 
-from limpet.warc.captures import CaptureGrouper, CaptureSpan, CaptureView, capture_of
+from limpet.warc.captures import CaptureGrouper, CaptureSpan, CaptureView, Reference, capture_of, reference_of
 from limpet.warc.cdxj import index_line, index_of, line_of
 from limpet.warc.errors import WarcError
 from limpet.warc.fields import RECORD_ID_BYTES, clean_uri, date_us, record_id, safe_uri, sha1_b32, warc_date
@@ -16,12 +16,14 @@ from limpet.warc.records import (
     redacted,
     warcinfo_member,
 )
+from limpet.warc.revisits import PROFILES, Original, revisit_members
 from limpet.warc.scan import Member, Scan, Scanner, members
 from limpet.warc.surt import surt
 from limpet.warc.verify import Expected, Finding, FindingKind, check_response
 
 __all__ = [
     "CAPTURE_ID_BYTES",
+    "PROFILES",
     "RECORD_ID_BYTES",
     "CaptureGrouper",
     "CaptureMeta",
@@ -34,8 +36,10 @@ __all__ = [
     "FindingKind",
     "HttpBlock",
     "Member",
+    "Original",
     "Record",
     "RecordHeader",
+    "Reference",
     "Scan",
     "Scanner",
     "SegmentName",
@@ -55,6 +59,8 @@ __all__ = [
     "payload_of",
     "record_id",
     "redacted",
+    "reference_of",
+    "revisit_members",
     "safe_uri",
     "segment_name",
     "sha1_b32",

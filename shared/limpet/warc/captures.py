@@ -6,9 +6,9 @@ from collections.abc import Iterable
 import msgspec
 
 from limpet.warc.errors import WarcError
-from limpet.warc.fields import sha1_b32
+from limpet.warc.fields import clean_uri, date_us, sha1_b32
 from limpet.warc.http_block import split_response
-from limpet.warc.parse import Record, parse_fields
+from limpet.warc.parse import Record, RecordHeader, parse_fields
 from limpet.warc.scan import Member
 
 
@@ -50,6 +50,15 @@ class CaptureGrouper:
         return None
 
 
+class Reference(msgspec.Struct, frozen=True, kw_only=True):
+    """The response record that a revisit record refers to, and why (its profile)."""
+
+    record_id: str
+    url: str
+    date_us: int
+    profile: str
+
+
 class CaptureView(msgspec.Struct, frozen=True, kw_only=True):
     """A capture as its records tell it."""
 
@@ -65,31 +74,51 @@ class CaptureView(msgspec.Struct, frozen=True, kw_only=True):
     payload_sha1_b32: str  # recomputed, as is the next
     payload_sha256_hex: str
     fields: dict[str, str]  # of the metadata record: via, hopsFromSeed, limpet-fp, limpet-gap-us, …
+    revisits: Reference | None = None  # of a revisit: where the payload is; `payload` is then empty, its digests stated
 
 
 def capture_of(records: Iterable[Record]) -> CaptureView:
-    """The capture that a response record and its metadata record describe (a request record may be among them).
+    """The capture that a response or revisit record and its metadata record describe (a request may be among them).
 
     Raises WarcError when one of the two is missing, they do not belong together, or the response is not HTTP.
     """
     by_type = {record.type: record for record in records}
-    response, metadata = by_type.get("response"), by_type.get("metadata")
+    response, metadata = by_type.get("response") or by_type.get("revisit"), by_type.get("metadata")
     if response is None or metadata is None:
-        raise WarcError("a capture takes a response and a metadata record")
+        raise WarcError("a capture takes a response or revisit and a metadata record")
     if metadata.header.get("WARC-Concurrent-To") != response.header.id:
         raise WarcError("the metadata record is of another capture")
-    http = split_response(response.block)
+    http, fields = split_response(response.block), parse_fields(metadata.block)
+    revisits = reference_of(response.header) if response.type == "revisit" else None
+    payload = http.payload if revisits is None else b""
+    sha1, sha256 = sha1_b32(payload), hashlib.sha256(payload).hexdigest()
+    if revisits is not None:
+        sha1, sha256 = response.header.payload_sha1_b32, fields.get("limpet-payload-sha256", "")
     return CaptureView(
         url=response.header.uri,
         date_us=response.header.date_us,
         status=http.head.status,
         headers=http.head.headers,
-        payload=http.payload,
+        payload=payload,
         block_bytes=len(response.block),
         truncated=response.header.get("WARC-Truncated"),
         ip=response.header.get("WARC-IP-Address"),
         response_id=response.header.id,
-        payload_sha1_b32=sha1_b32(http.payload),
-        payload_sha256_hex=hashlib.sha256(http.payload).hexdigest(),
-        fields=parse_fields(metadata.block),
+        payload_sha1_b32=sha1,
+        payload_sha256_hex=sha256,
+        fields=fields,
+        revisits=revisits,
     )
+
+
+def reference_of(header: RecordHeader) -> Reference:
+    """What a revisit record refers to. Raises WarcError if it does not say so in full."""
+    found = Reference(
+        record_id=header.get("WARC-Refers-To"),
+        url=clean_uri(header.get("WARC-Refers-To-Target-URI")),
+        date_us=date_us(header.get("WARC-Refers-To-Date")),
+        profile=header.get("WARC-Profile"),
+    )
+    if not (found.record_id and found.url and found.profile):
+        raise WarcError("a revisit record that does not say what it revisits")
+    return found

@@ -17,6 +17,7 @@ _URI: Final = re.compile(
     r"[!#-;=?-~]*"
 )  # printable ASCII without space, `"`, `<` and `>` (RFC 3986 delimits with them)
 _UNSAFE: Final = re.compile(rb"[^!#-;=?-~]")
+_USERINFO: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:/+)[^/?#@]*@(?:[^/?#@]*@)*")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _DATE: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?Z", re.ASCII)
 
@@ -24,8 +25,11 @@ _DATE: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1
 def safe_uri(uri: str) -> str:
     """`uri` as plain ASCII without space, quote, bracket or control character: those are percent-encoded.
 
-    A canonical URL comes back as it is. Nothing that comes out can end a header line or a CDX column.
+    A canonical URL comes back as it is. Nothing that comes out can end a header line or a CDX column. A user name or
+    password in front of the host reads `REDACTED`: an archive is published, and no canonical URL has one.
     """
+    if "@" in uri:
+        uri = _USERINFO.sub(r"\1REDACTED@", uri, count=1) if _USERINFO.match(uri) else uri
     if _URI.fullmatch(uri):
         return uri
     raw = uri.encode("utf-8", "surrogatepass")

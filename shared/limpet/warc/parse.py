@@ -53,6 +53,12 @@ class RecordHeader(msgspec.Struct, frozen=True):
         return date_us(self.get("WARC-Date"))
 
     @property
+    def payload_sha1_b32(self) -> str:
+        """The SHA-1 in WARC-Payload-Digest, base32; "" if it has none."""
+        algorithm, _, value = self.get("WARC-Payload-Digest").partition(":")
+        return value if algorithm == "sha1" else ""
+
+    @property
     def block_bytes(self) -> int:
         """Content-Length. Raises WarcError."""
         text = self.get("Content-Length")

@@ -39,6 +39,9 @@ _SECRET: Final = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 
+# RFC 9112 §3.2.2: a request to a proxy names a whole URL, which may hold a password.
+_ASKED_USERINFO: Final = re.compile(rb"^([A-Za-z]+ [A-Za-z][A-Za-z0-9+.-]*://)[^/?#\s@]*@")
+
 
 class CrawlInfo(msgspec.Struct, frozen=True, kw_only=True):
     """What warcinfo says of a crawl. Empty values are left out. No host name: archives are published."""
@@ -63,6 +66,7 @@ class CaptureMeta(msgspec.Struct, frozen=True, kw_only=True):
     robots_rule: str = ""  # the rule that decided
     gap_us: int = 0  # the host's gap in force at the send
     insecure_tls: bool = False  # an invalid certificate was accepted on request
+    payload_sha256_hex: str = ""  # of a payload that is stored elsewhere; a response record holds its own
 
 
 class CaptureRecords(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,6 +152,18 @@ def response_member(capture: Capture, own_id: str, shared: Fields, *, level: int
     return _member(fields, capture.response_bytes, level)
 
 
+def revisit_member(capture: Capture, block: bytes, own_id: str, shared: Fields, *, level: int = LEVEL) -> bytes:
+    """A revisit record. `shared` brings date, URI, digests and what `limpet.warc.revisits` says of the original."""
+    fields = (
+        ("WARC-Type", "revisit"),
+        ("WARC-Record-ID", own_id),
+        *shared,
+        *_connection(capture),
+        ("Content-Type", "application/http;msgtype=response"),
+    )
+    return _member(fields, block, level)
+
+
 def request_member(capture: Capture, own_id: str, response_id: str, shared: Fields, *, level: int = LEVEL) -> bytes:
     """The request record, secrets blotted out. `shared` brings date and URI."""
     block = redacted(capture.request_bytes)
@@ -179,6 +195,7 @@ def metadata_member(
         ("robots-digest", meta.robots_digest),
         ("robots-rule", meta.robots_rule),
         ("insecure-tls", "accepted" if meta.insecure_tls else ""),
+        ("limpet-payload-sha256", meta.payload_sha256_hex),
     )
     fields = (
         ("WARC-Type", "metadata"),
@@ -192,8 +209,8 @@ def metadata_member(
 
 
 def redacted(request: bytes) -> bytes:
-    """`request` with the values of Authorization, Proxy-Authorization and Cookie replaced by `REDACTED`."""
-    return _SECRET.sub(rb"\1 REDACTED", request)
+    """`request` with `REDACTED` for the values of Authorization, Proxy-Authorization and Cookie, and for userinfo."""
+    return _ASKED_USERINFO.sub(rb"\1REDACTED@", _SECRET.sub(rb"\1 REDACTED", request))
 
 
 def _member(fields: Fields, block: bytes, level: int) -> bytes:

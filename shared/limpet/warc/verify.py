@@ -6,11 +6,13 @@ from typing import Final, Literal
 
 import msgspec
 
+from limpet.warc.captures import reference_of
 from limpet.warc.errors import WarcError
 from limpet.warc.fields import safe_uri, sha1_b32
 from limpet.warc.http_block import payload_of
 from limpet.warc.members import GZIP_HEADER
 from limpet.warc.parse import Record, parse_record
+from limpet.warc.revisits import PROFILES
 
 BLOCK_BYTES_MAX: Final = 268_435_456
 
@@ -23,6 +25,7 @@ FindingKind = Literal[
     "payload_digest",
     "row_digest",
     "gzip_header",
+    "bad_revisit",
 ]
 
 
@@ -43,16 +46,22 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 def check_response(member: bytes, expected: Expected, *, block_bytes_max: int = BLOCK_BYTES_MAX) -> list[Finding]:
-    """Everything wrong with one response member: with itself, and against the row. [] if nothing is. Never raises."""
+    """Everything wrong with one response or revisit member: with itself, and against the row. [] if nothing is.
+
+    Whether what a revisit refers to exists is not asked here. Never raises.
+    """
     try:
         record = parse_record(member, block_bytes_max=block_bytes_max)
     except WarcError as error:
         return [Finding("unreadable", str(error))]
-    if record.type != "response":
+    if record.type == "revisit":
+        findings = [*_revisit(record), *_revisit_against_row(record, expected)]
+    elif record.type == "response":
+        payload = payload_of(record.block)
+        payload_sha1 = sha1_b32(payload)
+        findings = [*_digests(record, payload_sha1), *_against_row(record, payload, payload_sha1, expected)]
+    else:
         return [Finding("not_a_response", f"a record of type {record.type!r}")]
-    payload = payload_of(record.block)
-    payload_sha1 = sha1_b32(payload)
-    findings = [*_digests(record, payload_sha1), *_against_row(record, payload, payload_sha1, expected)]
     if not member.startswith(GZIP_HEADER):
         findings.append(Finding("gzip_header", "the gzip header, which no checksum covers, was changed"))
     return findings
@@ -69,15 +78,45 @@ def _digests(record: Record, payload_sha1: str) -> Iterator[Finding]:
             yield Finding(kind, f"the record says {stated or 'nothing'}, its bytes give sha1:{actual}")
 
 
+def _revisit(record: Record) -> Iterator[Finding]:
+    """WARC 1.1 §6.7: a revisit says what it repeats; its block is a head, or a whole answer without content."""
+    header, actual = record.header, f"sha1:{sha1_b32(record.block)}"
+    if header.get("WARC-Block-Digest") != actual:
+        stated = header.get("WARC-Block-Digest") or "nothing"
+        yield Finding("block_digest", f"the record says {stated}, its bytes give {actual}")
+    try:
+        profile = reference_of(header).profile
+    except WarcError as error:
+        yield Finding("bad_revisit", str(error))
+        return
+    if profile not in PROFILES:
+        yield Finding("bad_revisit", f"a profile that is none of ours: {profile[:100]}")
+    if not header.payload_sha1_b32:
+        yield Finding("bad_revisit", "it names no payload digest")
+    if payload_of(record.block):
+        yield Finding("bad_revisit", "its block holds content")
+
+
+def _revisit_against_row(record: Record, expected: Expected) -> Iterator[Finding]:
+    yield from _place_in_row(record, expected)
+    stated = record.header.payload_sha1_b32
+    if expected.payload_sha1_b32 not in {"", stated}:
+        yield Finding("row_digest", f"the row says sha1:{expected.payload_sha1_b32}, the record sha1:{stated}")
+
+
 def _against_row(record: Record, payload: bytes, payload_sha1: str, expected: Expected) -> Iterator[Finding]:
-    if expected.url and record.header.uri != safe_uri(expected.url):
-        yield Finding("wrong_url", f"the record is of {record.header.uri}")
-    if expected.date_us and _date(record) != expected.date_us:
-        yield Finding("wrong_date", f"the record is of {record.header.get('WARC-Date')}")
+    yield from _place_in_row(record, expected)
     if expected.payload_sha1_b32 not in {"", payload_sha1}:
         yield Finding("row_digest", f"the row says sha1:{expected.payload_sha1_b32}, the payload gives {payload_sha1}")
     if expected.payload_sha256_hex not in {"", (actual := hashlib.sha256(payload).hexdigest())}:
         yield Finding("row_digest", f"the row says sha256:{expected.payload_sha256_hex}, the payload gives {actual}")
+
+
+def _place_in_row(record: Record, expected: Expected) -> Iterator[Finding]:
+    if expected.url and record.header.uri != safe_uri(expected.url):
+        yield Finding("wrong_url", f"the record is of {record.header.uri}")
+    if expected.date_us and _date(record) != expected.date_us:
+        yield Finding("wrong_date", f"the record is of {record.header.get('WARC-Date')}")
 
 
 def _date(record: Record) -> int:

@@ -238,9 +238,9 @@ def test_a_capture_takes_records_that_belong_together() -> None:
     """A missing or a stranger's metadata record makes no capture."""
     first = [parse_record(member, block_bytes_max=10**6) for member in _capture(1)]
     other = [parse_record(member, block_bytes_max=10**6) for member in _capture(2)]
-    with pytest.raises(WarcError, match="takes a response and a metadata"):
+    with pytest.raises(WarcError, match="takes a response or revisit and a metadata"):
         capture_of(first[:2])
-    with pytest.raises(WarcError, match="takes a response and a metadata"):
+    with pytest.raises(WarcError, match="takes a response or revisit and a metadata"):
         capture_of([])
     with pytest.raises(WarcError, match="another capture"):
         capture_of([first[0], other[2]])

@@ -253,6 +253,7 @@ def test_payload_digest_leaves_chunk_framing_out(body: bytes) -> None:
         (b"COOKIE: a=secret; b=secret", b"COOKIE: REDACTED"),
         (b"Proxy-Authorization: Basic secret\r\n secret", b"Proxy-Authorization: REDACTED"),
         (b"X-Cookie: mine", b"X-Cookie: mine"),
+        (b"X-Link: http://me:secret@example.com/", b"X-Link: http://me:secret@example.com/"),  # no field of ours
         (b"Accept: */*", b"Accept: */*"),
     ],
 )
@@ -263,6 +264,37 @@ def test_secrets_are_blotted_out(line: bytes, wanted: bytes) -> None:
     record = parse_record(_members(capture)[1], block_bytes_max=10**6)
     assert record.block == request % wanted
     assert redacted(record.block) == record.block
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        (b"GET http://me:secret@example.com/a@b HTTP/1.1", b"GET http://REDACTED@example.com/a@b HTTP/1.1"),
+        (b"GET http://example.com/?u=http://x:y@z/ HTTP/1.1", b"GET http://example.com/?u=http://x:y@z/ HTTP/1.1"),
+        (b"GET /?u=http://x:y@z/ HTTP/1.1", b"GET /?u=http://x:y@z/ HTTP/1.1"),
+    ],
+)
+def test_a_password_in_the_url_asked_for_is_blotted_out(line: bytes, wanted: bytes) -> None:
+    """A request to a proxy names a whole URL; what is only a part of a path stays as it was sent."""
+    request = line + b"\r\nHost: example.com\r\n\r\n"
+    assert redacted(request) == wanted + b"\r\nHost: example.com\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("url", "wanted"),
+    [
+        ("http://me:secret@example.com/", "http://REDACTED@example.com/"),
+        ("https://me@example.com:8080/x@y?z@", "https://REDACTED@example.com:8080/x@y?z@"),
+        ("http://a@b:secret@example.com/", "http://REDACTED@example.com/"),
+        ("http://example.com/@me", "http://example.com/@me"),
+        ("http://example.com?a@b", "http://example.com?a@b"),
+    ],
+)
+def test_passwords_in_urls_never_reach_a_record(url: str, wanted: str) -> None:
+    """Canonical URLs have no userinfo; should one come all the same, its place is kept and its words are not."""
+    records = [parse_record(m, block_bytes_max=10**6) for m in _members(wire_capture(url), CaptureMeta(via=url))]
+    assert {record.header.uri for record in records} == {wanted}
+    assert parse_fields(records[2].block)["via"] == wanted
 
 
 EVIL = "\r\nWARC-Type: resource\r\nX-Injected: 1\r\n\r\nHTTP/1.1 200 OK\r\n\r\nEVIL"

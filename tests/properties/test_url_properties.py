@@ -3,13 +3,14 @@
 import re
 import string
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from limpet.admission.rules import Candidate, Context, Limits, judge
 from limpet.admission.scope import Scope, ScopeKind
 from limpet.model.identity import Fingerprinter, IdentityRules, bucket_of, identity_key, registrable_domain
-from limpet.model.urls import InvalidUrl, canonicalize, canonicalize_all, is_host_name, split
+from limpet.model.urls import InvalidUrl, canonicalize, canonicalize_all, is_host_name, server_of, split
 from limpet.parser.charset import encoding_of
 from limpet.parser.decode import DecodeLimits, decode_body
 from limpet.parser.links import extract, redirect_target
@@ -78,6 +79,7 @@ def test_canonical_form_is_idempotent_and_safe(text: str) -> None:
         return
     assert canonicalize(url) == url
     parts = split(url)
+    assert server_of(url) == (parts.host, parts.authority)
     assert parts.authority + parts.path_query == url
     assert url.isascii()
     assert url.isprintable()
@@ -220,3 +222,18 @@ def test_every_candidate_gets_a_verdict(text: str, depth: int, seed: bool, kind:
     for url in (text, canonical(text) or text):
         verdict = judge(Candidate(url=url, host="h.example", depth=depth, seed=seed), context)
         assert verdict == judge(Candidate(url=url, host="h.example", depth=depth, seed=seed), context)
+
+
+@given(
+    st.one_of(URLS, AWKWARD, st.sampled_from(["http://h", "http:///x/y", "https:///x", "ftp://h/", "http://h:x/", ""]))
+)
+def test_servers_are_what_splitting_says(text: str) -> None:
+    """Canonical or not: the same host and authority, or the same error."""
+    for url in (text, canonical(text) or text):
+        try:
+            parts = split(url)
+        except InvalidUrl:
+            with pytest.raises(InvalidUrl):
+                server_of(url)
+        else:
+            assert server_of(url) == (parts.host, parts.authority)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -22,7 +23,7 @@ from limpet.admission.scope import Scope, ScopeKind
 from limpet.model.events import Link, PageLinks
 from limpet.model.identity import Fingerprinter, IdentityRules, identity_key
 from limpet.model.links import LinkKind
-from limpet.model.urls import InvalidUrl, SplitUrl, split
+from limpet.model.urls import InvalidUrl, server_of
 from limpet.urlstore import Candidate
 from limpet.urlstore import Reject as CountedReject
 
@@ -87,8 +88,12 @@ class Desk:
         found: dict[bytes, Candidate] = {}
         rejects: dict[tuple[str, str], CountedReject] = {}
         for page in pages:
+            ways: dict[LinkKind, _Way] = {}
             for link in page.links:
-                self._one(page, link, context, found, rejects, now_us)
+                way = ways.get(link.kind)
+                if way is None:
+                    way = ways[link.kind] = _way(page, link.kind)
+                self._one(page, link, way, context, found, rejects, now_us)
         return Judged(list(found.values()), list(rejects.values()))
 
     def is_stray(self, url: str, hops: str) -> bool:
@@ -121,34 +126,31 @@ class Desk:
         self,
         page: PageLinks,
         link: Link,
+        way: "_Way",
         context: Context,
         found: dict[bytes, Candidate],
         rejects: dict[tuple[str, str], CountedReject],
         now_us: int,
     ) -> None:
         try:
-            parts = split(link.url)
+            host, authority = server_of(link.url)
         except InvalidUrl:
             return _reject(rejects, "", Rule.INVALID_URL, link.url)
-        hops = step(page.hops, link.kind)
-        seed = link.kind is LinkKind.REDIRECT and page.seed and len(hops) <= SEED_REDIRECTS_MAX and not hops.strip("R")
         sighting = Sighting(
             url=link.url,
-            host=parts.host,
-            depth=page.depth if keeps_depth(hops, link.kind) else page.depth + 1,
+            host=host,
+            depth=way.depth,
             kind=link.kind,
             nofollow=link.nofollow,
-            seed=seed,
-            requisite=_is_requisite(hops, link.kind),
+            seed=way.seed,
+            requisite=way.requisite,
         )
         verdict = judge(sighting, context)
         if isinstance(verdict, Reject):
-            return _reject(rejects, parts.host, verdict.rule, link.url)
-        if rule := _too_far(sighting, hops, stray=page.stray is True):
-            return _reject(rejects, parts.host, rule, link.url)
-        if rule := self._stranger(sighting):
-            return _reject(rejects, parts.host, rule, link.url)
-        candidate = self._candidate(sighting, parts, page.fp, hops, now_us)
+            return _reject(rejects, host, verdict.rule, link.url)
+        if rule := way.too_far or self._stranger(sighting):
+            return _reject(rejects, host, rule, link.url)
+        candidate = self._candidate(sighting, authority, page.fp, way.hops, now_us)
         found.setdefault(candidate.fp, candidate)
         return None
 
@@ -158,22 +160,25 @@ class Desk:
     def _stranger(self, sighting: Sighting) -> Rule | None:
         """The rule that keeps a host out whose owner is not ours to bother. A seed that moves takes the crawl along."""
         strangers = self._strangers
-        if strangers is None or strangers.owned(sighting.host):
+        if strangers is None:
             return None
         if not strangers.owned_only:
-            return None if sighting.seed or self._scope.has_seed_host(sighting.host) else Rule.NO_CONTACT
-        if self._scope.kind is not ScopeKind.ANY and self._scope.admits(sighting.url):
-            return None  # owned through its addresses, or refused by the gate
-        return Rule.NOT_OWNED
+            free = sighting.seed or self._scope.has_seed_host(sighting.host) or strangers.owned(sighting.host)
+            return None if free else Rule.NO_CONTACT
+        if self._scope.kind is not ScopeKind.ANY:
+            leaves = sighting.seed or sighting.requisite
+            if not leaves or self._scope.admits(sighting.url):
+                return None  # owned through its addresses, or refused by the gate
+        return None if strangers.owned(sighting.host) else Rule.NOT_OWNED
 
-    def _candidate(self, sighting: Sighting, parts: SplitUrl, via: bytes, hops: str, now_us: int) -> Candidate:
+    def _candidate(self, sighting: Sighting, authority: str, via: bytes, hops: str, now_us: int) -> Candidate:
         key = identity_key(sighting.url, self._identity)
         return Candidate(
             fp=self._fingerprinter.fingerprint(key),
             key=key,
             url=sighting.url,
-            host=parts.host,
-            authority=parts.authority,
+            host=sighting.host,
+            authority=authority,
             depth=sighting.depth,
             hops=hops,
             kind=sighting.kind.value,
@@ -184,12 +189,34 @@ class Desk:
 
     def seed(self, url: str, now_us: int) -> Candidate | Rule:
         """A seed given by the user: only validity and length bind it."""
-        parts = split(url)
-        sighting = Sighting(url=url, host=parts.host, depth=0, seed=True)
+        host, authority = server_of(url)
+        sighting = Sighting(url=url, host=host, depth=0, seed=True)
         verdict = judge(sighting, self._context())
         if isinstance(verdict, Reject):
             return verdict.rule
-        return self._candidate(sighting, parts, b"", "", now_us)
+        return self._candidate(sighting, authority, b"", "", now_us)
+
+
+class _Way(NamedTuple):
+    """What all links of one kind on one page have in common."""
+
+    hops: str
+    depth: int
+    seed: bool
+    requisite: bool
+    too_far: Rule | None
+
+
+def _way(page: PageLinks, kind: LinkKind) -> _Way:
+    hops = step(page.hops, kind)
+    requisite = _is_requisite(hops, kind)
+    return _Way(
+        hops=hops,
+        depth=page.depth if keeps_depth(hops, kind) else page.depth + 1,
+        seed=kind is LinkKind.REDIRECT and page.seed and len(hops) <= SEED_REDIRECTS_MAX and not hops.strip("R"),
+        requisite=requisite,
+        too_far=_too_far(hops, stray=page.stray is True and not requisite),
+    )
 
 
 def _is_requisite(hops: str, kind: LinkKind) -> bool:
@@ -197,9 +224,9 @@ def _is_requisite(hops: str, kind: LinkKind) -> bool:
     return kind in (LinkKind.REQUISITE, LinkKind.REDIRECT) and is_near_requisite(hops)
 
 
-def _too_far(sighting: Sighting, hops: str, *, stray: bool) -> Rule | None:
-    """What hop paths rule out."""
-    if stray and not sighting.requisite:
+def _too_far(hops: str, *, stray: bool) -> Rule | None:
+    """What hop paths rule out. `stray`: a link on a stray page that is none of its needs."""
+    if stray:
         return Rule.REQUISITE_PAGE
     if redirects(hops) > REDIRECTS_MAX:
         return Rule.REDIRECT_CHAIN

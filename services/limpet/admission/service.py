@@ -7,12 +7,12 @@ offset is committed last, and the row comes before the mark.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
 from limpet.admission.candidates import Desk, Judged
-from limpet.bus import Consumer, Position
+from limpet.bus import Consumer, Message, Position
 from limpet.clock import Clock
 from limpet.config import Settings
 from limpet.model.events import PageLinks, decode_links
@@ -22,9 +22,25 @@ from limpet.seen import SeenShard
 from limpet.urlstore import AdmitResult, Candidate, Reject, UrlStore
 
 IDLE_SECONDS = 0.25
+PORTION_LINKS_MIN = 500
 
 Offer = Callable[[str, str, int], None]
 """(host, authority, due time): tells the crawl node of new work."""
+
+
+def _in_portions(messages: Sequence[Message]) -> Iterator[list[PageLinks]]:
+    """The pages of the messages, as many at a time as the event loop may be held up for: sitemaps come in batches."""
+    pages: list[PageLinks] = []
+    links = 0
+    for message in messages:
+        found = decode_links(message.payload).pages
+        pages += found
+        links += sum(len(page.links) for page in found)
+        if links >= PORTION_LINKS_MIN:
+            yield pages
+            pages, links = [], 0
+    if pages:
+        yield pages
 
 
 class Admission:
@@ -64,8 +80,8 @@ class Admission:
         messages = await self._consumer.receive(self._settings.work.admit_batch_messages_max)
         if not messages:
             return 0
-        pages = [page for message in messages for page in decode_links(message.payload).pages]
-        await self.admit(pages)
+        for pages in _in_portions(messages):
+            await self.admit(pages)
         await self._commit([message.position for message in messages])
         return len(messages)
 

@@ -34,6 +34,7 @@ from limpet.model.errors import CannotGoOn
 from limpet.model.urls import split
 from limpet.obs import log_event
 from limpet.parser.decode import CODING_ERROR, CODING_INCOMPLETE, DecodeLimits, coding_is_cut, decode_body
+from limpet.parser.kept import KeptBodies
 from limpet.parser.page import PARSER_VERSION
 from limpet.parser.service import Parser
 from limpet.politeness import Governor, LocalShares, Shares
@@ -90,9 +91,11 @@ class Ring:
         self._clock = DurableClock(ports.clock)
         self._commits = ports.make_runner("commits")
         self._appends = ports.make_runner("appends")
+        self._parses = ports.make_runner("parses")
         self._shards = Shards(folder, settings, ports, self._clock, self._commits)
         self._segments = segments_of_folder(folder, settings, ports, self._clock, self._appends)
         self._seen: dict[int, SqliteSeen] = {}
+        self._kept = KeptBodies()
         self._desks: dict[int, Desk] = {}
         self._alone = asyncio.Lock()
         self._orders = OrderBook(folder)
@@ -139,6 +142,7 @@ class Ring:
         for seen in self._seen.values():
             await seen.close()
         await self._shards.close()
+        self._parses.close()
         self._commits.close()
         self._appends.close()
 
@@ -174,7 +178,7 @@ class Ring:
             steps=steps,
             archivist=archivist,
             outage=outage,
-            coding_is_cut=coding_is_cut,
+            coding_is_cut=self._kept.coding_is_cut,
             clock=clock,
             random=random,
             facts=facts,
@@ -245,6 +249,8 @@ class Ring:
             crawl=self._folder.facts.crawl,
             wants=wants_of(self._folder.facts),
             in_scope=self._desk(shard).in_scope,
+            kept=self._kept,
+            runner=self._parses,
         )
 
     def _desk(self, shard: Shard) -> Desk:

@@ -1,5 +1,6 @@
 """What one pass over the tags of a page collects, still in the page's encoding."""
 
+import re
 from typing import Final
 
 from limpet.model.links import LinkKind
@@ -14,7 +15,10 @@ _SPACE: Final = b"\t\n\f\r "
 _FRAME_TAGS: Final = frozenset({b"frame", b"iframe"})
 _LINK_ATTRIBUTES: Final = frozenset({b"href", b"xlink:href", b"src", b"rel"})
 _META_ATTRIBUTES: Final = frozenset({b"name", b"http-equiv", b"content"})
-_RELATION_ATTRIBUTES: Final = frozenset({b"rel", b"href", b"type", b"as"})
+_RELATION_ATTRIBUTES: Final = frozenset({b"rel", b"href", b"type", b"as", b"imagesrcset"})
+_DULL: Final = rb"""(?:[\t\n\f\r ]++(?:class|id|title|target|data-[a-z-]{1,40}|aria-[a-z-]{1,40})="[^"]*+"){0,20}"""
+_PLAIN_ANCHOR: Final = re.compile(_DULL + rb"""[\t\n\f\r ]++href="([^"]*+)\"""" + _DULL + rb"[\t\n\f\r ]*+\Z")
+"""The attributes of an anchor that names where it leads, and nothing else that this module looks at."""
 _NO_SIGNALS: Final[frozenset[str]] = frozenset()
 
 
@@ -32,6 +36,13 @@ class Found:
         self._references_max = references_max
 
     def tag(self, name: bytes, written: bytes) -> None:
+        """Take one tag that `link_tags` gives, `wide` as the crawl wants it."""
+        if name == b"a" and (plain := _PLAIN_ANCHOR.match(written)):
+            self._reference(plain[1], nofollow=False)  # most links of most pages: nothing else can be in such a tag
+        else:
+            self._take(name, written)
+
+    def _take(self, name: bytes, written: bytes) -> None:
         """Take one of `LINK_TAGS`."""
         if name == b"meta":
             self._meta(written)
@@ -81,11 +92,11 @@ class WideFound(Found):
         self.requisites = Requisites(references_max, REFERENCE_BYTES_MAX)
         self._wants = wants
 
-    def tag(self, name: bytes, written: bytes) -> None:
+    def _take(self, name: bytes, written: bytes) -> None:
         """Take any tag that `link_tags(..., wide=True)` gives."""
         if name in LINK_TAGS:
-            super().tag(name, written)
-        elif name == b"link" and self._wants.extras:
+            super()._take(name, written)
+        elif name == b"link":
             self._relation(written)
         if self._wants.requisites:
             self.requisites.tag(name, written)
@@ -94,5 +105,8 @@ class WideFound(Found):
         found = attributes(written, _RELATION_ATTRIBUTES)
         rel = found.get(b"rel", b"")
         kind = kind_of(rel, found.get(b"type", b""), found.get(b"as", b""))
-        if kind is not None and kind is not LinkKind.REQUISITE:
+        if kind is LinkKind.REQUISITE:
+            if self._wants.requisites:
+                self.requisites.link(found)
+        elif kind is not None and self._wants.extras:
             self._reference(found.get(b"href") or None, nofollow=is_nofollow(rel), kind=kind)

@@ -11,6 +11,7 @@ from limpet.parser import linkheader, signals, sitemaps
 from limpet.parser.decode import DECODED_LIMIT, Decoded, DecodeLimits, decode_body
 from limpet.parser.documents import header_links, read_document
 from limpet.parser.javascript import FLAG as NEEDS_JAVASCRIPT
+from limpet.parser.kept import KeptBodies
 from limpet.parser.links import PAGES, Page, essence_of, extract, redirect_target
 from limpet.parser.resolve import resolve
 from limpet.parser.wants import NAVIGATION_ONLY, Wants
@@ -18,6 +19,8 @@ from limpet.warc import WarcError, parse_record, split_response
 
 PARSER_VERSION = 1
 RECORD_BYTES_MAX = 1_100_000_000
+LIGHT_RECORD_BYTES_MAX = 300_000
+LIGHT_BODY_BYTES_MAX = 1_000_000
 LINKS_PER_PAGE = "links_per_page"
 URL_TOO_LONG = "url_too_long"
 """Admission's names for what the parser already leaves out; counted with admission's own rejects."""
@@ -31,6 +34,10 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 class ParseError(ValueError):
     """The body cannot be parsed as it lies there; the text says why."""
+
+
+class HeavyBodyError(Exception):
+    """The body is one to be parsed beside the event loop, not in it."""
 
 
 class Parsed(msgspec.Struct, frozen=True):
@@ -48,13 +55,19 @@ def parse_member(
     links_max: int,
     limits: DecodeLimits,
     wants: Wants = NAVIGATION_ONLY,
+    kept: KeptBodies | None = None,
+    light: bool = False,
 ) -> Parsed:
     """Parse exactly the record that `event` names.
 
     At most `links_max` links (50,000 in a sitemap), and those of its ``Link`` fields, a hundred at most.
+    `kept` may have the body decoded already; `limits` are the default ones then. `light`: `HeavyBodyError` is raised
+    soon for what takes longer than an event loop should be held up.
     Raises `ParseError` when the record is damaged or is not the one whose digest the event carries: a parse of other
     bytes would be a fact about something that was never fetched.
     """
+    if light and len(member) > LIGHT_RECORD_BYTES_MAX:
+        raise HeavyBodyError
     try:
         record = parse_record(member, block_bytes_max=RECORD_BYTES_MAX)
         http = split_response(record.block)
@@ -64,7 +77,22 @@ def parse_member(
         raise ParseError("payload digest differs from the event's")
     if http.head.status in _REDIRECTS:
         return _redirect(http.head.get(b"location"), event.url)
-    return _document(http.head.headers, http.payload, event, links_max, limits, wants)
+    coding = http.head.get(b"content-encoding")
+    decoded = kept.take(event.payload_sha256, coding) if kept is not None else None
+    if decoded is None:
+        decoded = decode_body(http.payload, coding, limits)
+    if wants.extras and DECODED_LIMIT in decoded.flags and sitemaps.is_sitemap(decoded.data):
+        decoded = decode_body(http.payload, coding, sitemaps.LIMITS)  # a sitemap may be longer than a page
+    if light and _is_heavy(decoded.data, event.hops, wants):
+        raise HeavyBodyError
+    return _document(http.head.headers, decoded, event, links_max, wants)
+
+
+def _is_heavy(body: bytes, hops: str, wants: Wants) -> bool:
+    """Long pages, and what may hold or unpack to fifty thousand URLs."""
+    if len(body) > LIGHT_BODY_BYTES_MAX:
+        return True
+    return wants.extras and (_run(hops) == "M" or body.startswith(b"\x1f\x8b"))
 
 
 def _redirect(location: bytes | None, url: str) -> Parsed:
@@ -75,12 +103,9 @@ def _redirect(location: bytes | None, url: str) -> Parsed:
     return Parsed((Link(target, LinkKind.REDIRECT),), ())
 
 
-def _document(
-    headers: Headers, payload: bytes, event: DocumentFetched, links_max: int, limits: DecodeLimits, wants: Wants
-) -> Parsed:
+def _document(headers: Headers, decoded: Decoded, event: DocumentFetched, links_max: int, wants: Wants) -> Parsed:
     """A body of whatever type, and what its headers say of it."""
     content_type = _first(headers, b"content-type")
-    decoded = _decoded(payload, _first(headers, b"content-encoding"), limits, wants)
     asked = signals.of_headers(headers, wants.agent.lower().encode())
     flags, essence = set(decoded.flags), essence_of(content_type, decoded.data)
     if essence in PAGES:
@@ -112,14 +137,6 @@ def _document(
         tuple(sorted(flags | signals.flags_of(asked))),
         tuple((rule, count) for rule, count in left_out.items() if count),
     )
-
-
-def _decoded(payload: bytes, content_encoding: bytes | None, limits: DecodeLimits, wants: Wants) -> Decoded:
-    """The content; a sitemap may be longer than a page."""
-    decoded = decode_body(payload, content_encoding, limits)
-    if wants.extras and DECODED_LIMIT in decoded.flags and sitemaps.is_sitemap(decoded.data):
-        return decode_body(payload, content_encoding, sitemaps.LIMITS)
-    return decoded
 
 
 def _page(data: bytes, event: DocumentFetched, content_type: bytes | None, links_max: int, wants: Wants) -> Page:

@@ -4,15 +4,14 @@ Which tag and attribute, in which syntax, is `ATTRIBUTES`; that and the relation
 are images too. Media that a script would put together are not seen; the usual attributes of lazy loading are.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import Final
 
-from limpet.model.links import LinkKind
 from limpet.parser import css, srcset
-from limpet.parser.html import STYLE, attributes
+from limpet.parser.html import MARKED_ATTRIBUTES, STYLE, attributes
 from limpet.parser.references import Encoding, text_of
-from limpet.parser.relations import kind_of
 
 SRCSET_BYTES_MAX: Final = 65_536
 _LOADS_NOTHING: Final = ("#", "data:", "about:", "blob:", "javascript:")
@@ -53,7 +52,8 @@ ATTRIBUTES: Final[dict[bytes, dict[bytes, Syntax]]] = {
 """What a tag needs, besides the attributes of every tag (`style`, `background`), `link` and `input`."""
 _WANTED: Final = {tag: forms | _GLOBAL for tag, forms in ATTRIBUTES.items()}
 _INPUT: Final = frozenset({b"type", b"src"})
-_LINK: Final = frozenset({b"rel", b"href", b"type", b"as", b"imagesrcset"})
+_MARKED: Final = re.compile(b"|".join(MARKED_ATTRIBUTES), re.IGNORECASE)
+"""Where it is not found, a tag without attributes of its own has none that matters."""
 
 
 class Requisites:
@@ -75,25 +75,23 @@ class Requisites:
             self._note(written, Syntax.STYLE_TEXT)
             return
         wanted = _WANTED.get(name, _GLOBAL)
-        for attribute, value in attributes(written, wanted).items():
-            self._note(value, wanted[attribute])
+        if wanted is not _GLOBAL or _MARKED.search(written):
+            for attribute, value in attributes(written, wanted).items():
+                self._note(value, wanted[attribute])
         if name == b"input":
             found = attributes(written, _INPUT)
             if found.get(b"type", b"").lower() == b"image":
                 self._note(found.get(b"src", b""), Syntax.URL)
-        elif name == b"link":
-            self._link(written)
 
     def texts(self, encoding: Encoding) -> Iterator[str]:
         """The references in page order, as text; what loads nothing (fragments, data URLs) is left out."""
         for raw, syntax in self._noted:
             yield from filter(loads, _expanded(raw, syntax, encoding))
 
-    def _link(self, written: bytes) -> None:
-        found = attributes(written, _LINK)
-        if kind_of(found.get(b"rel", b""), found.get(b"type", b""), found.get(b"as", b"")) is LinkKind.REQUISITE:
-            self._note(found.get(b"href", b""), Syntax.URL)
-            self._note(found.get(b"imagesrcset", b""), Syntax.SRCSET)
+    def link(self, found: Mapping[bytes, bytes]) -> None:
+        """Note what a ``<link>`` whose relation is one of a requisite names, given its attributes."""
+        self._note(found.get(b"href", b""), Syntax.URL)
+        self._note(found.get(b"imagesrcset", b""), Syntax.SRCSET)
 
     def _note(self, raw: bytes, syntax: Syntax) -> None:
         if not raw or (syntax is Syntax.URL and raw[:5].lower() == b"data:"):

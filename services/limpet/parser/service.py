@@ -7,7 +7,7 @@ may be killed at any instant: the offset is committed last.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -27,16 +27,19 @@ from limpet.model.events import (
 )
 from limpet.model.urls import split
 from limpet.parser.decode import DecodeLimits
-from limpet.parser.page import PARSER_VERSION, Parsed, ParseError, parse_member, was_needed
+from limpet.parser.kept import KeptBodies
+from limpet.parser.page import PARSER_VERSION, HeavyBodyError, Parsed, ParseError, parse_member, was_needed
 from limpet.parser.wants import NAVIGATION_ONLY, Wants
-from limpet.runtime import Mortality
+from limpet.runtime import InlineRunner, Mortality, Runner
 from limpet.segments import SegmentStore
 from limpet.urlstore import Job, ParseOutput, Reject, UrlStore
 
 IDLE_SECONDS = 0.25
-MESSAGE_BYTES_MAX = 262_144
+PORTION_BYTES_MIN = 2_000_000
 BACKLOG_SECONDS = 0.25
 RETRY_SECONDS = 0.5
+HEAVY_LINKS_MIN = 10_000
+SERVERS_KNOWN_MAX = 4_096
 
 
 class Marks(Protocol):
@@ -80,12 +83,15 @@ class Parser:
         crawl: str,
         wants: Wants = NAVIGATION_ONLY,
         in_scope: Callable[[str], bool] = lambda _url: True,
+        kept: KeptBodies | None = None,
+        runner: Runner | None = None,
     ) -> None:
         self._store = store
         self._consumer = consumer
         self._producer = producer
         self._segments = segments
         self._partition_of = partition_of
+        self._partitions: dict[str, int] = {}  # scheme, host and port -> partition, as asked before
         self._marks = marks
         self._suspect = dict(suspect)  # source -> first offset beyond the span of an unclean start
         self._alone = alone  # one for all parsers of a process: whoever parses a suspect is alone in it
@@ -95,6 +101,8 @@ class Parser:
         self._settings = settings
         self._crawl = crawl
         self._wants = wants
+        self._runner = runner or InlineRunner()  # where long bodies are parsed, so that others go on meanwhile
+        self._kept = kept  # bodies that the crawl node of this process has decoded
         self._in_scope = in_scope  # of pages of this partition, whose seeds are known here and nowhere else
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -213,15 +221,26 @@ class Parser:
         except (KeyError, ValueError) as error:
             return ParseError(f"unreadable record: {error}")
         try:
+            return self._read(member, event, light=True)
+        except HeavyBodyError:
+            return await self._runner.run(lambda: self._read(member, event, light=False))
+
+    def _read(self, member: bytes, event: DocumentFetched, *, light: bool) -> Parsed | ParseError:
+        """Step 3. `light` says that the event loop is waiting; raises `HeavyBodyError` only then."""
+        try:
             return parse_member(
                 member,
                 event,
                 links_max=self._settings.rules.page_links_max,
                 limits=DecodeLimits(),
                 wants=self._wants,
+                kept=self._kept if light else None,
+                light=light,
             )
         except ParseError as error:
             return error
+        except HeavyBodyError:
+            raise
         except Exception as error:  # noqa: BLE001 - a fault of ours on hostile bytes becomes a job, not a dead worker
             return ParseError(f"parser fault: {type(error).__name__}: {error}")
 
@@ -239,22 +258,32 @@ class Parser:
         self, pages: Sequence[tuple[DocumentFetched, Parsed]]
     ) -> dict[bytes, tuple[tuple[int, int, int], ...]]:
         """Step 4: links of many pages, one message a target partition, bounded. fp -> positions of its messages."""
-        messages: list[tuple[int, bytes]] = []
-        owners: list[list[bytes]] = []
-        for partition, group in self._by_partition(pages):
-            event = LinksDiscovered(crawl=self._crawl, pages=tuple(group))
-            messages.append((partition, encode(event)))
-            owners.append([page.fp for page in group])
+        if sum(len(parsed.links) for _, parsed in pages) > HEAVY_LINKS_MIN:
+            messages, owners = await self._runner.run(lambda: self._messages(pages))
+        else:
+            messages, owners = self._messages(pages)
         if not messages:
             return {}
         self._crashpoint("parse.publish.before")
-        positions = await self._insist(messages)
+        positions = [position for part in _in_portions(messages) for position in await self._insist(part)]
         self._crashpoint("parse.publish.after")
         found: dict[bytes, tuple[tuple[int, int, int], ...]] = {}
         for position, fps in zip(positions, owners, strict=True):
             for fp in fps:
                 found[fp] = (*found.get(fp, ()), (position.partition, position.source, position.offset))
         return found
+
+    def _messages(
+        self, pages: Sequence[tuple[DocumentFetched, Parsed]]
+    ) -> tuple[list[tuple[int, bytes]], list[list[bytes]]]:
+        """Messages to publish, and whose links each of them holds."""
+        messages: list[tuple[int, bytes]] = []
+        owners: list[list[bytes]] = []
+        for partition, group in self._by_partition(pages):
+            event = LinksDiscovered(crawl=self._crawl, pages=tuple(group))
+            messages.append((partition, encode(event)))
+            owners.append([page.fp for page in group])
+        return messages, owners
 
     async def _insist(self, messages: Sequence[tuple[int, bytes]]) -> list[Position]:
         """Publish until it holds: a bus that is down stops the parser, and nobody else."""
@@ -284,8 +313,16 @@ class Parser:
 
     def _split(self, links: Sequence[Link]) -> dict[int, list[Link]]:
         split: dict[int, list[Link]] = {}
+        known = self._partitions
         for link in links:
-            split.setdefault(self._partition_of(link.url), []).append(link)
+            url = link.url
+            server = url[: url.find("/", 8)]  # canonical: it has a path, behind "http://" or "https://"
+            partition = known.get(server)
+            if partition is None:
+                if len(known) >= SERVERS_KNOWN_MAX:
+                    known.clear()
+                partition = known[server] = self._partition_of(url)
+            split.setdefault(partition, []).append(link)
         return split
 
     async def _accept(self, outputs: Sequence[ParseOutput], job: Job | None) -> None:
@@ -323,6 +360,20 @@ class Parser:
         self._crashpoint("parse.job.before")
         await self._store.put_job(job)
         self._crashpoint("parse.job.after")
+
+
+def _in_portions(messages: Sequence[tuple[int, bytes]]) -> Iterator[list[tuple[int, bytes]]]:
+    """The messages, as many at a time as the event loop may be held up for: those of a sitemap may take 50 MB."""
+    part: list[tuple[int, bytes]] = []
+    size_bytes = 0
+    for message in messages:
+        part.append(message)
+        size_bytes += len(message[1])
+        if size_bytes >= PORTION_BYTES_MIN:
+            yield part
+            part, size_bytes = [], 0
+    if part:
+        yield part
 
 
 def _page_links(event: DocumentFetched, links: Sequence[Link], stray: bool) -> PageLinks:

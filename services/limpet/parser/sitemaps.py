@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from limpet.model.links import LinkKind
+from limpet.parser.charset import NOT_ASCII_COMPATIBLE
 from limpet.parser.decode import Decoded, DecodeLimits, decode_body
 from limpet.parser.html import attributes
+from limpet.parser.labels import UTF_8
 from limpet.parser.references import Encoding, text_of
 from limpet.parser.relations import kind_of
 from limpet.parser.xmltags import XmlReader
@@ -22,6 +24,7 @@ LIMITS: Final = DecodeLimits(decoded_bytes_max=50_000_000, ratio_max=1_000)
 """Lists of URLs repeat themselves more than pages do; the bound on decoded bytes is what holds."""
 Entry = tuple[str, LinkKind]
 _NAMES: Final = frozenset({b"urlset", b"sitemapindex", b"loc", b"link"})
+_LINE: Final = re.compile(rb"[^\r\n]++")
 _ROOTS: Final = {b"urlset": LinkKind.NAVIGATION, b"sitemapindex": LinkKind.SITEMAP}
 _SNIFFED_BYTES: Final = 4_096
 _ROOT: Final = re.compile(rb"<(?:[A-Za-z_][\w.-]{0,40}:)?(?:urlset|sitemapindex)[\t\n\r />]", re.IGNORECASE)
@@ -69,8 +72,10 @@ def entries(body: bytes, codec: str) -> Iterator[Entry]:
 
 def lines(body: bytes, codec: str) -> Iterator[Entry]:
     """The URLs of a plain list, one a line; anything else on a line is none."""
-    for line in re.split(r"[\r\n]+", body.removeprefix(b"\xef\xbb\xbf").decode(codec, "replace")):
-        text = line.strip()
+    if codec in NOT_ASCII_COMPATIBLE:
+        body, codec = body.decode(codec, "replace").encode(), UTF_8
+    for line in _LINE.finditer(body.removeprefix(b"\xef\xbb\xbf")):  # one by one: all at once would take a second
+        text = line[0].decode(codec, "replace").strip()
         if text.lower().startswith(("http://", "https://")):
             yield text, LinkKind.NAVIGATION
 

@@ -8,12 +8,15 @@ standard lets it stand; no such name resolves, and `is_host_name` says so.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from ada_url import join_url, normalize_url
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
+_AUTHORITY_BYTES_MIN = len("http://h")
+_HOSTS_CACHED_MAX = 16_384
 _WEB = ("http://", "https://")
 _HOST_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-._")
 _IPV6_CHARACTERS = frozenset("0123456789abcdef:.")
@@ -116,6 +119,21 @@ def split(url: str) -> SplitUrl:
         message = f"not a canonical URL: {url[:200]!r}"
         raise InvalidUrl(message)
     return SplitUrl(scheme, host.strip("[]"), int(port) if port else default, f"{scheme}://{server}", rest[slash:])
+
+
+def server_of(url: str) -> tuple[str, str]:
+    """Host and authority of a canonical URL, as `split` gives them, in less time. Raises `InvalidUrl` like it."""
+    end = url.find("/", _AUTHORITY_BYTES_MIN)
+    if end < 0:
+        message = f"not a canonical URL: {url[:200]!r}"
+        raise InvalidUrl(message)
+    authority = url[:end]
+    return _host_of(authority), authority
+
+
+@lru_cache(maxsize=_HOSTS_CACHED_MAX)
+def _host_of(authority: str) -> str:
+    return split(authority + "/").host
 
 
 def request_target(url: str) -> str:

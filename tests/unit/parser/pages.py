@@ -18,16 +18,10 @@ ALL = Wants(requisites=True, extras=True)
 NOTHING_MORE = Wants()
 
 
-def parsed(
-    body: bytes | str,
-    *fields: str,
-    content_type: str | None = "text/html",
-    wants: Wants = ALL,
-    url: str = URL,
-    hops: str = "",
-    links_max: int = 1_000,
-) -> Parsed:
-    """What the parser makes of a response with this body and these further fields."""
+def fetched(
+    body: bytes | str, *fields: str, content_type: str | None = "text/html", url: str = URL, hops: str = ""
+) -> tuple[bytes, DocumentFetched]:
+    """The record of a response with this body and these further fields, and the event that names it."""
     content = body.encode() if isinstance(body, str) else body
     head = ["HTTP/1.1 200 OK", f"Content-Length: {len(content)}", *fields]
     head += [f"Content-Type: {content_type}"] if content_type is not None else []
@@ -46,6 +40,20 @@ def parsed(
         depth=0,
         hops=hops,
     )
+    return member, event
+
+
+def parsed(
+    body: bytes | str,
+    *fields: str,
+    content_type: str | None = "text/html",
+    wants: Wants = ALL,
+    url: str = URL,
+    hops: str = "",
+    links_max: int = 1_000,
+) -> Parsed:
+    """What the parser makes of such a response."""
+    member, event = fetched(body, *fields, content_type=content_type, url=url, hops=hops)
     return parse_member(member, event, links_max=links_max, limits=DecodeLimits(), wants=wants)
 
 

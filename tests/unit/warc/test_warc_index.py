@@ -22,7 +22,6 @@ from limpet.warc import (
     segment_name,
     surt,
 )
-from limpet.warc.sniff import sniff
 
 CASES = Path(os.environ.get("LIMPET_CASES", "../shared/cases")) / "urls.json"
 
@@ -234,32 +233,3 @@ def test_names_that_could_be_misread_are_refused(prefix: str, serial: int, incar
 def test_other_files_are_not_segments(name: str) -> None:
     """What else lies in a directory is left alone."""
     assert parse_segment_name(name) is None
-
-
-@pytest.mark.parametrize(
-    ("payload", "coding", "wanted"),
-    [
-        (b"<!DOCTYPE html><p>", None, "text/html"),
-        (b"\xef\xbb\xbf \r\n<HTML lang=en>", None, "text/html"),
-        (b"<html>", None, "text/html"),
-        (b"<htmlx>", None, ""),
-        (b"<p>hello</p>", None, ""),
-        (b"<?xml version='1.0'?><rss>", None, "application/xml"),
-        (b"<?xml version='1.0'?>\n<html xmlns='http://www.w3.org/1999/xhtml'>", None, "application/xhtml+xml"),
-        (b"%PDF-1.7\n", None, "application/pdf"),
-        (b"\x89PNG\r\n\x1a\nxxxx", None, "image/png"),
-        (b"\xff\xd8\xff\xe0xxxx", None, "image/jpeg"),
-        (b"GIF89a", None, "image/gif"),
-        (b"plain", None, ""),
-        (b"", None, ""),
-        (gzip.compress(b"<html><body>" * 1_000, mtime=0), b"gzip", "text/html"),
-        (gzip.compress(b"<html><body>" * 1_000, mtime=0), b" GZIP ", "text/html"),
-        (gzip.compress(b"<html><body>", mtime=0), None, ""),
-        (b"not gzip", b"gzip", ""),
-        (b"<html>", b"br", ""),
-        (gzip.compress(gzip.compress(b"<html>", mtime=0), mtime=0), b"gzip, gzip", ""),
-    ],
-)
-def test_payload_types_are_told_only_when_proven(payload: bytes, coding: bytes | None, wanted: str) -> None:
-    """Ours is an independent judgement from the bytes; where they leave doubt, none is given."""
-    assert sniff(payload, coding) == wanted

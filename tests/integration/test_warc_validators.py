@@ -1,36 +1,28 @@
 """Other people's tools judge one small crawl that holds every kind of answer: warcio, jwarc, pywb.
 
 No single tool suffices, and none is right throughout: what they complain of without cause is counted and allowed by
-name. jwarc comes from Maven and pywb from a virtual environment of its own, both made under build/validators at the
-first run, since pywb's dependencies are not ours.
+name.
 """
 
 import gzip
-import http.client
 import json
 import re
-import shutil
 import socket
-import subprocess
-import sys
-import time
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from functools import partial
 from urllib.parse import urlsplit
 
 import pytest
+from warcio.archiveiterator import ArchiveIterator
 
 from e2e.bug_reports.shared_inputs import CONFIG, LINKED, PATIENCE, TRIES_MAX, B, chunked, cut_at, whole
 from e2e.raw_site import Answer, RawCrawl, RawSites, Site, Stored, answer, moved, ok
+from integration.judges import Replay, jwarc_validate, warcio_check
 
 pytestmark = pytest.mark.slow
 
-BUILD = Path(__file__).parents[2] / "build" / "validators"
-JWARC = "org.netpreserve:jwarc:0.36.0"
-PYWB = ("pywb==2.10.0", "setuptools<81")  # it imports pkg_resources
-SECONDS_MAX = 300
 TEXT = b"Content-Type: text/plain"
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
 
@@ -96,14 +88,6 @@ def crawl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RawCrawl]:
         )
 
 
-def run(*words: str | Path) -> tuple[int, str]:
-    """Exit code and what was printed."""
-    done = subprocess.run(
-        [*map(str, words)], capture_output=True, check=False, timeout=SECONDS_MAX, cwd=BUILD.parent.parent
-    )
-    return done.returncode, (done.stdout + done.stderr).decode(errors="replace")
-
-
 @pytest.fixture(scope="module")
 def names(crawl: RawCrawl) -> dict[int, str]:
     """Offset of each response record -> the name of its answer."""
@@ -115,20 +99,9 @@ def names(crawl: RawCrawl) -> dict[int, str]:
 
 @pytest.fixture(scope="module")
 def jwarc(crawl: RawCrawl) -> Callable[..., list[str]]:
-    """Lines of `jwarc validate` about the crawl's segment, its name cut off."""
-    jar = BUILD / f"{JWARC.split(':')[1]}-{JWARC.split(':')[2]}.jar"
-    if shutil.which("java") is None or shutil.which("mvn") is None:
-        pytest.skip("jwarc takes java and mvn, which are not installed here")
-    if not jar.is_file():
-        code, said = run("mvn", "-q", "dependency:copy", f"-Dartifact={JWARC}", f"-DoutputDirectory={BUILD}")
-        assert code == 0, said
+    """Lines of `jwarc validate` about the crawl's segment."""
     (segment,) = crawl.segments
-
-    def validate(*words: str) -> list[str]:
-        _, said = run("java", "-jar", jar, "validate", *words, segment)
-        return [line.rpartition(f"{segment.name}: ")[2] for line in said.splitlines()]
-
-    return validate
+    return partial(jwarc_validate, segment)
 
 
 def faults(lines: Sequence[str], names: dict[int, str]) -> Counter[tuple[str, str]]:
@@ -172,72 +145,40 @@ def test_jwarc_knows_all_our_fields_but_one(jwarc: Callable[..., list[str]]) -> 
 
 def test_warcio_complains_of_chunked_payload_digests_only(crawl: RawCrawl, names: dict[int, str]) -> None:
     """G21: it takes payload digests over the chunk framing; every other digest holds by its count."""
-    _, said = run(sys.executable, "-m", "warcio.cli", "check", *crawl.segments)
-    failed = Counter(names[int(offset)] for offset in re.findall(r"offset (\d+) WARC-Record-ID \S+ response", said))
+    header, *said = warcio_check(*crawl.segments)
+    assert header.endswith(crawl.segments[0].name)
+    failed = Counter(
+        names[int(match[1])]
+        for line in said
+        if (match := re.match(r"  offset (\d+) WARC-Record-ID \S+ response", line))
+    )
     cut = {name: TRIES_MAX for name in CUT if name != "short"}
     assert failed == {**dict.fromkeys(CHUNKED, 1), **cut}
-    complaints = [line for line in said.splitlines()[1:] if not re.match(r"  offset \d+ WARC-Record-ID", line)]
+    complaints = [line for line in said if not re.match(r"  offset \d+ WARC-Record-ID", line)]
     assert len(complaints) == failed.total()
     assert all(line.startswith("    payload digest failed sha1:") for line in complaints)
 
 
-class Replay:
-    """pywb over the crawl's segment and our own index of it."""
-
-    def __init__(self, path: Path, crawl: RawCrawl) -> None:
-        (segment,) = crawl.segments
-        collection = path / "collections" / "limpet"
-        for name in ("archive", "indexes"):
-            (collection / name).mkdir(parents=True)
-        shutil.copy(segment, collection / "archive")
-        shutil.copy(segment.with_name(segment.name + ".cdxj"), collection / "indexes" / "index.cdxj")
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port: int = free.getsockname()[1]
-        command = [BUILD / "pywb" / "bin" / "wayback", "-b", "127.0.0.1", "-p", str(self.port)]
-        with (path / "log").open("wb") as log:
-            self.process = subprocess.Popen(list(map(str, command)), cwd=path, stdout=log, stderr=log)
-
-    def ask(self, url: str, timestamp: str = "2") -> tuple[int, bytes]:
-        """Status and body of the raw (`id_`) replay; a body that is shorter than it promises comes as far as it is."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
-        try:
-            headers = {"Accept-Encoding": "gzip, deflate", "Connection": "close"}
-            connection.request("GET", f"/limpet/{timestamp}id_/{url}", headers=headers)
-            response = connection.getresponse()
-            try:
-                return response.status, response.read()
-            except http.client.IncompleteRead as error:
-                return response.status, error.partial
-        finally:
-            connection.close()
-
-    def wait(self) -> None:
-        """Until it answers."""
-        for _ in range(600):
-            try:
-                self.ask("http://nowhere.test/")
-            except OSError:
-                time.sleep(0.1)
-            else:
-                return
-        raise AssertionError("pywb does not answer")
+def test_the_warcinfo_record_tells_who_and_how_and_no_machine(crawl: RawCrawl) -> None:
+    """Software, standard, robots policy, User-Agent, contact, scope, read by warcio; the host's name is nowhere."""
+    (segment,) = crawl.segments
+    with segment.open("rb") as stream:
+        record = next(iter(ArchiveIterator(stream)))
+        text = record.content_stream().read().decode()
+    said = dict(line.split(": ", 1) for line in text.splitlines())
+    assert record.rec_headers.get_header("WARC-Filename") == segment.name
+    assert set(said) >= {"software", "format", "conformsTo", "robots", "scope", "isPartOf"}
+    assert said["http-header-user-agent"].startswith("limpet/")
+    assert said["http-header-user-agent"].endswith("(+me@example.org)")
+    assert said["http-header-from"] == "me@example.org"
+    assert socket.gethostname() not in text + str(record.rec_headers) + segment.name
 
 
 @pytest.fixture(scope="module")
 def replay(tmp_path_factory: pytest.TempPathFactory, crawl: RawCrawl) -> Iterator[Replay]:
     """A server that replays the crawl."""
-    venv = BUILD / "pywb"
-    if not (venv / "bin" / "wayback").is_file():
-        for words in ((sys.executable, "-m", "venv", venv), (venv / "bin" / "pip", "install", "-q", *PYWB)):
-            code, said = run(*words)
-            assert code == 0, said
-    server = Replay(tmp_path_factory.mktemp("pywb"), crawl)
-    try:
-        server.wait()
+    with Replay(tmp_path_factory.mktemp("pywb"), crawl.segments) as server:
         yield server
-    finally:
-        server.process.terminate()
-        server.process.wait()
 
 
 PYWB_FAILS = {

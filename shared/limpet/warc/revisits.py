@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from limpet.fetch.port import Capture
+from limpet.warc.cdxj import NOT_MODIFIED
 from limpet.warc.fields import RECORD_ID_BYTES, record_id, safe_uri, sha1_b32, warc_date
 from limpet.warc.members import LEVEL
 from limpet.warc.records import (
@@ -22,7 +23,6 @@ from limpet.warc.records import (
     revisit_member,
 )
 
-NOT_MODIFIED: Final = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 IDENTICAL: Final = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 PROFILES: Final = frozenset({NOT_MODIFIED, IDENTICAL})
 

@@ -1,7 +1,7 @@
 """The contract of the seen port, held against every adapter."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -9,9 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from contract.valkeys import SeenServer, open_shard, servers
 from limpet.runtime import InlineRunner, Runner, ThreadRunner
 from limpet.seen import SeenShard
+from limpet.seen.redis import RedisSeen
 from limpet.seen.sqlite import SqliteSeen
+from limpet.testing.memory_seen import MemorySeen
 
 
 class SeenRig(Protocol):
@@ -58,12 +61,65 @@ class SqliteSeenRig:
         self._runner.close()
 
 
+class MemorySeenRig:
+    """The fake."""
+
+    def __init__(self) -> None:
+        self._marks: set[bytes] = set()
+
+    def open(self) -> SeenShard:
+        return MemorySeen(0, self._marks)
+
+    async def kill(self) -> None:
+        """Marks are the server's."""
+
+    def damage(self) -> None:
+        self._marks.clear()
+
+    def finish(self) -> None:
+        """Nothing is held."""
+
+
+class RedisSeenRig:
+    """A real server; several rigs share it, each with a crawl of its own."""
+
+    def __init__(self, server: SeenServer, capacity: int) -> None:
+        self._server = server
+        self._crawl = server.new_crawl()
+        self._capacity = capacity
+        self._shard: RedisSeen | None = None
+
+    def open(self) -> SeenShard:
+        self._shard = open_shard(self._server, self._crawl, capacity=self._capacity)
+        return self._shard
+
+    async def kill(self) -> None:
+        assert self._shard is not None
+        await self._shard.close()  # it holds nothing else
+
+    def damage(self) -> None:
+        self._server.lose_everything()
+
+    def finish(self) -> None:
+        """The server serves the next rig."""
+
+
 SEEN: dict[str, Callable[[Path], SeenRig]] = {
     "sqlite": lambda folder: SqliteSeenRig(folder, InlineRunner(), 2048),
     "sqlite-small-batches": lambda folder: SqliteSeenRig(folder, InlineRunner(), 3),
+    "memory": lambda _: MemorySeenRig(),
+    "redis": lambda _: RedisSeenRig(servers().shared(), 1_000_000),
+    "redis-two-sets": lambda _: RedisSeenRig(servers().shared(), 32 * 400),
     "sqlite-threaded": lambda folder: SqliteSeenRig(folder, ThreadRunner("seen"), 3),
 }
 """Every adapter; one more is one line more."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _servers_end() -> Iterator[None]:
+    """The server that the rigs share ends with the module."""
+    yield
+    servers().end()
 
 
 @pytest.fixture(params=sorted(SEEN))

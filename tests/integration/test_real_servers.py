@@ -54,7 +54,7 @@ def comes_back(found: Service) -> None:
     assert found.endpoints() == endpoints
 
 
-@pytest.mark.slow
+@pytest.mark.servers
 @pytest.mark.parametrize("form", FORMS)
 def test_kafka_brokers_come_back(tmp_path: Path, form: Form) -> None:
     """One broker or three, registered with each other."""
@@ -63,7 +63,7 @@ def test_kafka_brokers_come_back(tmp_path: Path, form: Form) -> None:
         comes_back(kafka)
 
 
-@pytest.mark.slow
+@pytest.mark.servers
 @pytest.mark.parametrize("form", FORMS)
 def test_cassandra_nodes_come_back(tmp_path: Path, form: Form) -> None:
     """One node or three that know each other, on one port."""
@@ -72,7 +72,7 @@ def test_cassandra_nodes_come_back(tmp_path: Path, form: Form) -> None:
         comes_back(cassandra)
 
 
-@pytest.mark.slow
+@pytest.mark.servers
 def test_hdfs_keeps_what_was_written(tmp_path: Path) -> None:
     """A file outlives the death of every daemon and the loss of one DataNode's data."""
     body = bytes(range(256)) * 5_000

@@ -7,8 +7,23 @@ the same ports and data, wipe. Nothing here imports Limpet, and only processes t
 from servers.folder import Folder, Form
 from servers.node import Node
 from servers.processes import Process
+from servers.proxy import CutAfter, Proxy, cut, drop, forward
 from servers.service import Service
 from servers.trouble import Trouble
 from servers.which import SERVICES, service
 
-__all__ = ["SERVICES", "Folder", "Form", "Node", "Process", "Service", "Trouble", "service"]
+__all__ = [
+    "SERVICES",
+    "CutAfter",
+    "Folder",
+    "Form",
+    "Node",
+    "Process",
+    "Proxy",
+    "Service",
+    "Trouble",
+    "cut",
+    "drop",
+    "forward",
+    "service",
+]

@@ -1,5 +1,6 @@
 """The seen set: derived from rows, may be lost, never lies about what it has."""
 
-from limpet.seen.port import SeenShard
+from limpet.seen.port import SeenShard, SeenUnavailable
+from limpet.seen.rebuild import rebuild
 
-__all__ = ["SeenShard"]
+__all__ = ["SeenShard", "SeenUnavailable", "rebuild"]

@@ -17,6 +17,7 @@ _LINK = re.compile(r"\[([^\]]+)\]\(([^)]+)\)")
 _MOVES = {"/moved/1": "/moved/2", "/moved/2": "/moved/3", "/moved/3": "/prices.html"}
 _CLOSED = {"station": ("/office/",), "library": ("/ledger/",)}
 _DEAD = {"station": ("/shore/lamprey.html",), "workshop": ("/stores/anchors.html",)}
+_LISTED, _SITEMAP = "library", "/sitemap.xml"
 _SEGMENT_REPEATS_MAX = 3
 _SESSIONS = 8
 _STYLE = (
@@ -42,7 +43,8 @@ class DemoWeb(Web):
 
     Among them: disallowed folders that are linked to, a chain of three redirects, dead links, a meta refresh, a
     `<base>`, a page in windows-1251, a path outside ASCII, a large page, a calendar whose path grows by a
-    repeated segment for ever, and a visitors' book that hands out eight session ids in a ring.
+    repeated segment for ever, a visitors' book that hands out eight session ids in a ring, and a page that only the
+    sitemap in a robots.txt names.
     """
 
     name = "demo"
@@ -75,6 +77,7 @@ class DemoWeb(Web):
             yield host, path, "denied" if path.startswith(_CLOSED.get(host, ("//",))) else "page"
         for name in self._sites:
             yield from ((name, path, "requisite") for path in ("/style.css", "/drawing.png", "/paper.png"))
+        yield _LISTED, _SITEMAP, "requisite"
         yield from (("workshop", path, "redirect") for path in _MOVES)
         yield from ((name, path, "gone") for name, paths in _DEAD.items() for path in paths)
         yield "tides", "/year.html", "page"
@@ -90,12 +93,25 @@ class DemoWeb(Web):
             return plain("no such host\n", status=404)
         path = unquote(request.path)
         if path == "/robots.txt":
-            return plain(self.rules(request.host).robots_text())
+            return plain(self.rules(request.host).robots_text() + (self._sitemap_line() if name == _LISTED else ""))
+        if path == _SITEMAP and name == _LISTED:
+            return Answer(200, self._sitemap().encode(), b"Content-Type: application/xml\r\n")
         if page := self._pages.get((name, path)):
             return self._page(page)
         if name == "workshop" and path in _MOVES:
             return redirect(_MOVES[path], status=301)
         return self._odd(name, path, request) or _thing(path) or not_found()
+
+    def _sitemap_line(self) -> str:
+        return f"\nSitemap: {self._site_url(_LISTED, _SITEMAP)}\n"
+
+    def _sitemap(self) -> str:
+        """Every page of the site that may be visited."""
+        paths = [path for host, path in self._pages if host == _LISTED and not path.startswith(_CLOSED[_LISTED])]
+        entries = "".join(f"<url><loc>{escape(self._site_url(_LISTED, path))}</loc></url>\n" for path in paths)
+        return (
+            f'<?xml version="1.0"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n{entries}</urlset>\n'
+        )
 
     def _page(self, page: _Page) -> Answer:
         head = b"Content-Type: text/html; charset=%b\r\n" % page.charset.encode()

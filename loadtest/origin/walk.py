@@ -6,6 +6,7 @@ It reads well-formed answers only and is no crawler: no network, no waiting, not
 import re
 from collections import deque
 from collections.abc import Iterator
+from html import unescape
 from html.parser import HTMLParser
 from itertools import islice
 from urllib.parse import quote, urldefrag, urljoin, urlsplit
@@ -16,6 +17,8 @@ from origin.wire import Answer, Request
 _STEPS_MAX = 1000
 _BUSY_TRIES_MAX = 20
 _SEGMENT_REPEATS_MAX = 3
+_SITEMAP = re.compile(r"^Sitemap: (\S+)$", re.MULTILINE)
+_LOCATION = re.compile(r"<loc>([^<]+)</loc>")
 _CSS_URL = re.compile(r"url\(([^)]+)\)")
 
 
@@ -49,12 +52,23 @@ def walk(
     """Every URL found from the seeds and what it is; what is denied or a trap is named and not entered."""
     waiting = deque(seeds or web.seeds())
     found: dict[str, Kind] = {}
+    hosts: set[str] = set()
     while waiting:
         url = waiting.popleft()
+        host = urlsplit(url).hostname or ""
+        if host not in hosts:
+            hosts.add(host)
+            waiting.extend(_sitemaps(web, host))
         if url not in found:
             found[url], links = _visit(web, url, segment_repeats_max)
             waiting.extend(link for link in links if link not in found)
     return found
+
+
+def _sitemaps(web: Web, host: str) -> list[str]:
+    """What robots.txt names."""
+    status, _, body = ask(web, host, "/robots.txt")
+    return _SITEMAP.findall(body.decode()) if status == 200 else []
 
 
 def _visit(web: Web, url: str, segment_repeats_max: int) -> tuple[Kind, list[str]]:
@@ -80,6 +94,8 @@ def _content(url: str, content_type: str, body: bytes) -> tuple[Kind, list[str]]
         return "page", links.found
     if content_type == "text/css":
         return "requisite", [_absolute(url, target) for target in _CSS_URL.findall(body.decode())]
+    if content_type == "application/xml":
+        return "requisite", [unescape(target) for target in _LOCATION.findall(body.decode())]
     return "requisite", []
 
 

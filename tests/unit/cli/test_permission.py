@@ -1,7 +1,7 @@
 import msgspec
 import pytest
 
-from limpet.cli.permission import apply, check_any, judge, parse_owned
+from limpet.cli.permission import apply, bound_hosts, check_any, judge, parse_owned
 from limpet.cli.seeds import Entry, check_entries
 from limpet.config import Settings
 from limpet.model.errors import UsageError
@@ -138,3 +138,22 @@ def test_a_contact_allows_many_public_hosts_at_the_ordinary_floor() -> None:
     hasty = msgspec.structs.replace(Settings().politeness, floor_seconds=0.2)
     settings, limit, lines = apply(found, Settings(politeness=hasty), None, many_public=True)
     assert (settings.politeness.floor_seconds, limit, lines) == (1.0, None, [])
+
+
+@pytest.mark.parametrize(
+    ("url", "many_public", "expected"),
+    [
+        ("http://mine.example/", False, (True, False)),
+        ("http://mine.example/", True, (True, False)),
+        ("http://theirs.example/", False, (False, True)),
+        ("http://theirs.example/", True, (False, False)),
+    ],
+)
+def test_whom_a_run_may_ask_besides_its_seeds(url: str, many_public: bool, expected: tuple[bool, bool]) -> None:
+    """One's own hosts, or the seeds', or everybody; whatever an earlier run of the crawl was given."""
+    seeds = check_entries([Entry(url, "")], 2048)
+    permission = judge(seeds, (), parse_owned(("mine.example",)), resolve, many_public=many_public)
+    for owned_only, seeds_only in ((False, False), (True, True)):
+        rules = msgspec.structs.replace(Settings().rules, owned_hosts_only=owned_only, seed_hosts_only=seeds_only)
+        found = bound_hosts(permission, Settings(rules=rules), many_public=many_public).rules
+        assert (found.owned_hosts_only, found.seed_hosts_only) == expected

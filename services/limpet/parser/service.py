@@ -12,7 +12,7 @@ from typing import Protocol
 
 import msgspec
 
-from limpet.bus import Consumer, Message, Position, Producer, UnknownTopicError
+from limpet.bus import Consumer, Message, Position, Producer, RefusedError
 from limpet.clock import Clock
 from limpet.config import Settings
 from limpet.model.errors import CannotGoOn, LimpetError
@@ -290,7 +290,7 @@ class Parser:
         while True:
             try:
                 return await self._producer.publish(LINKS_DISCOVERED, messages)
-            except (CannotGoOn, UnknownTopicError):
+            except (CannotGoOn, RefusedError):
                 raise
             except LimpetError:
                 await self._clock.sleep(RETRY_SECONDS)

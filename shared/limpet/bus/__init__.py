@@ -1,5 +1,31 @@
 """The bus: two topics close the ring."""
 
-from limpet.bus.port import Consumer, GapError, Message, Position, Producer, UnknownTopicError
+from limpet.bus.port import (
+    BusUnavailableError,
+    Capabilities,
+    Consumer,
+    DeniedError,
+    GapError,
+    LostPartitionError,
+    Message,
+    OversizedError,
+    Position,
+    Producer,
+    RefusedError,
+    UnknownTopicError,
+)
 
-__all__ = ["Consumer", "GapError", "Message", "Position", "Producer", "UnknownTopicError"]
+__all__ = [
+    "BusUnavailableError",
+    "Capabilities",
+    "Consumer",
+    "DeniedError",
+    "GapError",
+    "LostPartitionError",
+    "Message",
+    "OversizedError",
+    "Position",
+    "Producer",
+    "RefusedError",
+    "UnknownTopicError",
+]

@@ -9,7 +9,8 @@ import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from limpet.bus.port import Message, Position, UnknownTopicError
+from limpet.bus.finished import Finished
+from limpet.bus.port import Capabilities, Message, Position, UnknownTopicError
 from limpet.bus.sqlitelog import LogFile, LogGapError, SqliteLog, Subscription
 from limpet.clock.port import Clock
 from limpet.model.events import TOPICS
@@ -23,6 +24,7 @@ TRIM_ROWS_MAX: Final = 10_000
 TRIM_CHUNK: Final = 500
 HEALTHY_SECONDS: Final = 1.0
 FIRST_OFFSET: Final = 1
+CAPABILITIES: Final = Capabilities(positions=True, sources=True, keeps_unread=True, groups=False)
 
 
 class SqliteProducer:
@@ -143,10 +145,8 @@ class SqliteConsumer:
         self._logs = dict(logs)
         self._clock = clock
         self._wake = asyncio.Event()
-        self._committed = dict.fromkeys(logs, FIRST_OFFSET)
-        stored = file.read(lambda reader: reader.all("consumed_of", (topic, partition)))
-        self._committed.update({source: offset for source, offset in stored if source in logs})
-        self._received: dict[int, list[int]] = {source: [] for source in logs}  # and not committed
+        stored: dict[int, int] = dict(file.read(lambda reader: reader.all("consumed_of", (topic, partition))))
+        self._work = {source: Finished(stored.get(source, FIRST_OFFSET)) for source in logs}
         self._turn = sorted(logs)
         self._subscriptions: dict[int, Subscription] = {}
         with contextlib.suppress(LogGapError):  # receive says it again
@@ -163,7 +163,7 @@ class SqliteConsumer:
             subscription = self._subscriptions[source]
             if subscription.ready and len(messages) < limit:
                 taken = subscription.take(limit - len(messages))
-                self._received[source] += [offset for offset, _ in taken]
+                self._work[source].receive([offset for offset, _ in taken])
                 messages += [Message(Position(self._partition, source, offset), data) for offset, data in taken]
         return messages
 
@@ -172,7 +172,7 @@ class SqliteConsumer:
             return
         for source, log in self._logs.items():
             if source not in self._subscriptions:
-                begin = self._committed[source]
+                begin = self._work[source].committed
                 self._subscriptions[source] = log.subscribe(self._topic, self._partition, begin, self._wake)
 
     async def wait(self, seconds: float) -> None:
@@ -195,17 +195,15 @@ class SqliteConsumer:
     # -- offsets -----------------------------------------------------------------------------------------------------
     async def commit(self, positions: Sequence[Position]) -> None:
         """See `Consumer.commit`."""
-        ahead: dict[int, int] = {}
         for position in positions:
-            if position.offset >= max(self._committed[position.source], ahead.get(position.source, 0)):
-                ahead[position.source] = position.offset + 1
+            self._work[position.source].finish(position.offset)
+        ahead = {source: upto for source, work in self._work.items() if (upto := work.target()) > work.committed}
         if not ahead:
             return
-        count = sum(offset < upto for source, upto in ahead.items() for offset in self._received[source])
+        count = sum(self._work[source].covers(upto) for source, upto in ahead.items())
         await self._file.write(lambda tx: self._store(tx, ahead, count))
         for source, upto in ahead.items():
-            self._committed[source] = max(upto, self._committed[source])
-            self._received[source] = [offset for offset in self._received[source] if offset >= upto]
+            self._work[source].moved(upto)
             self._logs[source].consumed(self._topic, self._partition, upto)
 
     def _store(self, tx: Tx, ahead: Mapping[int, int], count: int) -> None:
@@ -216,7 +214,7 @@ class SqliteConsumer:
 
     def uncommitted(self) -> dict[int, int]:
         """See `Consumer.uncommitted`."""
-        return dict(self._committed)
+        return {source: work.committed for source, work in self._work.items()}
 
     # -- attempt marks, for the uncommitted span after an unclean start ----------------------------------------------
     async def mark(self, positions: Sequence[Position]) -> list[int]:

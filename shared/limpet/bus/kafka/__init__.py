@@ -1,0 +1,25 @@
+"""The bus on Kafka. Only this room imports the driver (confluent-kafka)."""
+
+from limpet.bus.kafka.bus import CAPABILITIES, KafkaBus
+from limpet.bus.kafka.consumer import KafkaConsumer, KafkaGapError
+from limpet.bus.kafka.delivery import Outgoing
+from limpet.bus.kafka.producer import KafkaProducer
+from limpet.bus.kafka.readers import KafkaMember, KafkaReader
+from limpet.bus.kafka.settings import KafkaSettings
+from limpet.bus.kafka.topics import Topics, TopicSettingsError, TopicSpec, specs_of
+
+__all__ = [
+    "CAPABILITIES",
+    "KafkaBus",
+    "KafkaConsumer",
+    "KafkaGapError",
+    "KafkaMember",
+    "KafkaProducer",
+    "KafkaReader",
+    "KafkaSettings",
+    "Outgoing",
+    "TopicSettingsError",
+    "TopicSpec",
+    "Topics",
+    "specs_of",
+]

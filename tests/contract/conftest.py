@@ -1,22 +1,44 @@
 """Real servers for the suites of the cluster adapters."""
 
+import contextlib
 import os
 import shutil
 from collections.abc import Iterator
 
 import pytest
 
+from limpet.testing.kafka import KafkaDouble
 from servers import Folder, Service, service
 
 
 @pytest.fixture(scope="session")
 def hdfs_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """HDFS, started for this run; with LIMPET_SERVERS, that of the folder it names, which is left up."""
+    with contextlib.contextmanager(_serving)("hdfs", tmp_path_factory) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def kafka_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """One Kafka broker; otherwise as `hdfs_servers`."""
+    with contextlib.contextmanager(_serving)("kafka", tmp_path_factory) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def kafka_double() -> Iterator[KafkaDouble]:
+    """Brokers in memory."""
+    with KafkaDouble(brokers=3) as double:
+        yield double
+
+
+def _serving(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A kind of server until the end of the run."""
     kept = os.environ.get("LIMPET_SERVERS")
-    found = service("hdfs", Folder.at(kept or tmp_path_factory.mktemp("servers")), tied=not kept)
+    found = service(kind, Folder.at(kept or tmp_path_factory.mktemp("servers")), tied=not kept)
     for program in found.programs:
         if shutil.which(program) is None:
-            pytest.skip(f"HDFS takes {program}, which is not installed here")
+            pytest.skip(f"{kind} takes {program}, which is not installed here")
     try:
         found.up()
         yield found

@@ -10,6 +10,7 @@ from limpet.model.errors import UsageError
 from limpet.model.lifecycle import State
 
 SCOPES: Final = ("page", "host", "domain", "prefix", "any")
+REPORTS: Final = ("host", "status", "mime", "reason")
 WORKERS_MAX: Final = 32
 VERBS: Final = {
     "crawl": "crawl",
@@ -18,6 +19,8 @@ VERBS: Final = {
     "urls": "listing",
     "show": "show",
     "failures": "listing",
+    "log": "log",
+    "report": "report",
     "hosts": "hosts",
     "verify": "checks",
     "audit": "checks",
@@ -82,6 +85,8 @@ def build_parser() -> argparse.ArgumentParser:
     _add_urls(verbs)
     _add_show(verbs)
     _add_failures(verbs)
+    _add_log(verbs)
+    _add_report(verbs)
     _add_hosts(verbs)
     _add_add(verbs)
     _add_verify(verbs)
@@ -187,6 +192,16 @@ def _add_failures(verbs: _Verbs) -> None:
     failures.add_argument("--retry", action="store_true", help="make all of it due again (the crawl must not run)")
 
 
+def _add_log(verbs: _Verbs) -> None:
+    log = _listing(verbs, "log", "one line a capture in the columns of Heritrix's crawl.log, by fetch time")
+    log.add_argument("-f", "--follow", action="store_true", help="go on with what comes, until interrupted")
+
+
+def _add_report(verbs: _Verbs) -> None:
+    report = _listing(verbs, "report", "URLs, fetches and bytes by host, status, content type or reason")
+    report.add_argument("--by", choices=REPORTS, required=True, help="what to count by")
+
+
 def _add_hosts(verbs: _Verbs) -> None:
     hosts = _verb(verbs, "hosts", "why each host is asked as seldom as it is; pause, slow or block one", epilog=_HOSTS)
     hosts.add_argument("folder", type=Path, metavar="DIR")
@@ -201,6 +216,7 @@ def _add_add(verbs: _Verbs) -> None:
     add = _verb(verbs, "add", "add URLs to a crawl that does not run")
     add.add_argument("folder", type=Path, metavar="DIR")
     _add_sources(add)
+    add.add_argument("--owned", action="append", default=[], metavar="CIDR|HOST", help="yours, remembered")
     add.add_argument("--json", action="store_true", help="print JSON")
 
 

@@ -5,6 +5,8 @@ import asyncio
 from collections.abc import Iterable
 from typing import Final
 
+import msgspec
+
 from limpet.cli.permission import check_any, judge, parse_owned, system_resolve
 from limpet.cli.plan import check_facts
 from limpet.cli.printing import print_json, print_lines
@@ -33,11 +35,13 @@ def add(arguments: argparse.Namespace) -> int:
     folder = Folder.open(arguments.folder)
     check_facts(folder)
     settings = folder.load_settings() or Settings()
+    owned_entries = tuple(dict.fromkeys((*settings.owned, *arguments.owned)))
+    owned = parse_owned(owned_entries)
+    settings = msgspec.structs.replace(settings, owned=owned_entries)
     seeds = check_entries(read_entries(arguments.urls, arguments.input), settings.rules.url_bytes_max)
     if not seeds:
         raise UsageError("no URL to add: give at least one, or -i FILE")
     many = bool(folder.facts.contact)
-    owned = parse_owned(settings.owned)
     permission = judge(seeds, stored_seeds(folder), owned, system_resolve, many_public=many)
     if folder.facts.scope.kind == "any":
         check_any(permission, ends=True)  # the next `crawl` asks for its end
@@ -55,6 +59,7 @@ def add(arguments: argparse.Namespace) -> int:
 async def _admit(folder: Folder, settings: Settings, urls: list[str]) -> SeedReport:
     lock = FolderLock.take(folder.path)
     try:
+        folder.store_settings(settings)
         door = await _recovered(folder, settings)
         return await door.admit_seeds(urls)
     finally:

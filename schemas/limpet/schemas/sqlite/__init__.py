@@ -8,7 +8,7 @@ from functools import cache
 from importlib import resources
 from typing import Final, NamedTuple
 
-SHARD_VERSION: Final = 2
+SHARD_VERSION: Final = 3
 SEEN_VERSION: Final = 1
 _MARK: Final = "-- name:"
 
@@ -32,7 +32,7 @@ class Schema(NamedTuple):
 @cache
 def shard_schema() -> Schema:
     """A shard's file: rows, due index, hosts, outcomes, parse, repair, outgoing log and consumer offsets."""
-    parts = ("file", "urls", "work", "hosts", "parse", "repair", "view", "bus")
+    parts = ("file", "urls", "work", "hosts", "parse", "repair", "view", "report", "bus")
     return Schema(SHARD_VERSION, _text("file_schema") + _text("shard_schema"), queries(*parts))
 
 

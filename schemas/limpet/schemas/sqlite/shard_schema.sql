@@ -87,15 +87,29 @@ CREATE TABLE clash (
   PRIMARY KEY (fp, key)
 ) WITHOUT ROWID;
 
--- seq is the order of completion. state is the code of the state the completion gave.
+-- seq is the order of completion. state is the code of the state the completion gave. authority, answer (the status, or
+-- the kind of failure), wire_bytes and mime repeat what data or the row says, so that sums need not decode every record.
 CREATE TABLE outcome (
   seq INTEGER PRIMARY KEY,
   url INTEGER NOT NULL,
   fetched_us INTEGER NOT NULL,
   completed_us INTEGER NOT NULL,
   state INTEGER NOT NULL,
+  authority INTEGER NOT NULL,
+  wire_bytes INTEGER NOT NULL,
+  answer TEXT NOT NULL,
+  mime TEXT NOT NULL,
   data BLOB NOT NULL,
   UNIQUE (url, fetched_us)
+);
+
+-- URLs that left the queue without a request: denied, waited out, cancelled. For the log; the rows are the authority.
+CREATE TABLE ended (
+  seq INTEGER PRIMARY KEY,
+  url INTEGER NOT NULL,
+  ended_us INTEGER NOT NULL,
+  state INTEGER NOT NULL,
+  reason TEXT NOT NULL
 );
 
 CREATE TABLE seed (

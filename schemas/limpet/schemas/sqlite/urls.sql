@@ -41,11 +41,16 @@ SELECT * FROM url_row WHERE state = ? ORDER BY id;
 
 -- name: outcome_insert
 -- An outcome, once per URL and fetch time.
-INSERT INTO outcome (url, fetched_us, completed_us, state, data) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING;
+INSERT INTO outcome (url, fetched_us, completed_us, state, authority, wire_bytes, answer, mime, data)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING;
 
 -- name: outcome_replace
 -- The same outcome again: equal key, equal value.
-UPDATE outcome SET data = ? WHERE url = ? AND fetched_us = ?;
+UPDATE outcome SET wire_bytes = ?, answer = ?, mime = ?, data = ? WHERE url = ? AND fetched_us = ?;
+
+-- name: ended_insert
+-- A URL left the queue without a request.
+INSERT INTO ended (url, ended_us, state, reason) VALUES (?, ?, ?, ?);
 
 -- name: outcome_exists
 -- Whether an outcome is there.

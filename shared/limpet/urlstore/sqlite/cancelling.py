@@ -9,18 +9,19 @@ from limpet.urlstore.sqlite.work import make_due
 from limpet.urlstore.types import Lane
 
 
-def cancel(tx: Tx, index: DueIndex, host: str, reason: str, limit: int) -> int:
-    """End leases first, then take due rows out. What was fetched stays fetched."""
+def cancel(tx: Tx, index: DueIndex, host: str, reason: str, when: tuple[int, int]) -> int:
+    """End leases first, then take due rows out. What was fetched stays fetched. `when`: now, how many rows at most."""
+    now_us, limit = when
     leased = tx.all("leases_of_host", (host, limit))
     for fp, url_id in leased:
         move(State.LEASED, State.CANCELLED, Actor.OPERATOR)
         tx.run("lease_delete", (fp,))
-        tx.run("url_cancel", (reason, url_id))
+        _cancel(tx, url_id, reason, now_us)
     due = tx.all("waiting_of_host", (host, limit - len(leased)))
     for authority_id, lane, due_us, url_id in due:
         move(State.DUE, State.CANCELLED, Actor.OPERATOR)
         index.remove(tx, authority_id, lane, due_us, url_id)
-        tx.run("url_cancel", (reason, url_id))
+        _cancel(tx, url_id, reason, now_us)
     count = len(leased) + len(due)
     if count:
         tx.count(counters.of_state(State.LEASED), -len(leased))
@@ -28,6 +29,11 @@ def cancel(tx: Tx, index: DueIndex, host: str, reason: str, limit: int) -> int:
         tx.count(counters.of_state(State.CANCELLED), count)
         tx.count(counters.CANCELLED, count)
     return count
+
+
+def _cancel(tx: Tx, url_id: int, reason: str, now_us: int) -> None:
+    tx.run("url_cancel", (reason, url_id))
+    tx.run("ended_insert", (url_id, now_us, codes.CODES[State.CANCELLED], reason))
 
 
 def uncancel(tx: Tx, index: DueIndex, host: str, reason: str, when: tuple[int, int]) -> int:

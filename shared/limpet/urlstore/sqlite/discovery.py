@@ -62,6 +62,8 @@ def _insert(tx: Tx, index: DueIndex, candidate: Candidate, authority_id: int, no
     url_id = tx.insert("url_insert", values)
     if state is State.DUE:
         index.add(tx, authority_id, Lane.NEW, candidate.due_us, url_id)
+    if state is State.CANCELLED:
+        tx.run("ended_insert", (url_id, now_us, codes.CODES[state], candidate.cancelled))
     tx.count(counters.of_state(state))
 
 

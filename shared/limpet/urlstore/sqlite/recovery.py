@@ -27,7 +27,7 @@ def adopt(tx: Tx, index: DueIndex, outcome: Outcome, state: State, reason: str, 
     move(source if waits else State.LEASED, state, Actor.RECOVERY)
     if tx.one("outcome_exists", (outcome.fp, outcome.fetched_us)) is not None:
         return False
-    put_outcome(tx, url_id, outcome, state, now_us)
+    put_outcome(tx, (url_id, authority_id), outcome, state, now_us)
     tx.count(counters.ADOPTED)
     counted = count_page(tx, outcome, state, page)
     if not waits:

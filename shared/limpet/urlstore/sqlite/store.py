@@ -113,7 +113,7 @@ class SqliteUrlStore:
         """See `UrlStore.wait_out`."""
 
         def op(tx: Tx, queue: int) -> int:
-            count = work.wait_out(tx, self._index, queue, reason)
+            count = work.wait_out(tx, self._index, queue, reason, now_us)
             if count:
                 host = tx.all("authority_host", (authority,))[0][1]
                 upkeep.notify(tx, ("failed", host, reason, count, authority, now_us, now_us))
@@ -267,9 +267,9 @@ class SqliteUrlStore:
         await self._file.write(lambda tx: upkeep.delivered(tx, notices))
 
     # -- operator ----------------------------------------------------------------------------------------------------
-    async def cancel(self, host: str, reason: str, now_us: int, limit: int) -> int:  # noqa: ARG002 - the port's
+    async def cancel(self, host: str, reason: str, now_us: int, limit: int) -> int:
         """See `UrlStore.cancel`."""
-        return await self._file.write(lambda tx: cancelling.cancel(tx, self._index, host, reason, limit))
+        return await self._file.write(lambda tx: cancelling.cancel(tx, self._index, host, reason, (now_us, limit)))
 
     async def uncancel(self, host: str, reason: str, now_us: int, limit: int) -> int:
         """See `UrlStore.uncancel`."""

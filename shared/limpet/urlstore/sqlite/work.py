@@ -122,9 +122,11 @@ def complete(tx: Tx, index: DueIndex, completion: Completion, host: HostRow | No
     )
     if completion.outcome is None:
         tx.run("url_end", (*values, url_id))
+        if state is not State.DUE:
+            tx.run("ended_insert", (url_id, completion.now_us, codes.CODES[state], completion.reason))
     else:
         tx.run("url_complete", (*values, completion.outcome.fetched_us, url_id))
-        put_outcome(tx, url_id, completion.outcome, state, completion.now_us)
+        put_outcome(tx, (url_id, authority_id), completion.outcome, state, completion.now_us)
     if state is State.DUE or (state is State.FETCHED and completion.due_us > 0):
         index.add(tx, authority_id, completion.lane, completion.due_us, url_id)
     tx.count(counters.of_state(State.LEASED), -1)
@@ -141,11 +143,13 @@ def count_page(tx: Tx, outcome: Outcome | None, state: State, page: int) -> int:
     return 1
 
 
-def put_outcome(tx: Tx, url_id: int, outcome: Outcome, state: State, now_us: int) -> bool:
-    """Insert an outcome; the same key again overwrites itself. Whether it is new."""
-    data = codes.encode(outcome)
-    if tx.run("outcome_insert", (url_id, outcome.fetched_us, now_us, codes.CODES[state], data)) <= 0:
-        tx.run("outcome_replace", (data, url_id, outcome.fetched_us))
+def put_outcome(tx: Tx, ids: tuple[int, int], outcome: Outcome, state: State, now_us: int) -> bool:
+    """Insert an outcome; the same key again overwrites itself. Whether it is new. `ids`: of the URL, its authority."""
+    url_id, authority_id = ids
+    said = (outcome.wire_bytes, str(outcome.status) if outcome.status else outcome.failure, outcome.mime)
+    values = (*said, codes.encode(outcome))
+    if tx.run("outcome_insert", (url_id, outcome.fetched_us, now_us, codes.CODES[state], authority_id, *values)) <= 0:
+        tx.run("outcome_replace", (*values, url_id, outcome.fetched_us))
         return False
     if outcome.failure not in UNSENT:
         count_requests(tx, outcome.fetched_us // DAY_US, 1)
@@ -185,13 +189,14 @@ def make_due(tx: Tx, index: DueIndex, authority_id: int, url_id: int, state: Sta
     tx.count(counters.REARMED)
 
 
-def wait_out(tx: Tx, index: DueIndex, authority_id: int, reason: str) -> int:
+def wait_out(tx: Tx, index: DueIndex, authority_id: int, reason: str, now_us: int) -> int:
     """Every row of an authority that waits in `due` becomes failed."""
     waiting = tx.all("waiting_of_authority", (authority_id,))
     for lane, due_us, url_id in waiting:
         move(State.DUE, State.FAILED, Actor.CRAWLNODE)
         index.remove(tx, authority_id, lane, due_us, url_id)
         tx.run("url_wait_out", (reason, url_id))
+        tx.run("ended_insert", (url_id, now_us, codes.CODES[State.FAILED], reason))
     if waiting:
         tx.count(counters.of_state(State.DUE), -len(waiting))
         tx.count(counters.of_state(State.FAILED), len(waiting))

@@ -1,0 +1,60 @@
+-- name: log_marks
+-- The latest completion, and the latest URL that left the queue without a request.
+SELECT (SELECT max(seq) FROM outcome), (SELECT max(seq) FROM ended);
+
+-- name: log_outcome_keys
+-- When what was completed between two numbers was fetched.
+SELECT seq, fetched_us FROM outcome WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?;
+
+-- name: log_ended_keys
+-- When what left the queue between two numbers did so.
+SELECT seq, ended_us FROM ended WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?;
+
+-- name: log_outcome
+-- One outcome with what the log says of its URL.
+SELECT o.data, u.fp, u.hops, u.via, u.seed FROM outcome AS o JOIN url AS u ON u.id = o.url WHERE o.seq = ?;
+
+-- name: log_ended
+-- One URL that left the queue without a request.
+SELECT e.state, e.reason, u.url, u.fp, u.hops, u.via, u.seed FROM ended AS e JOIN url AS u ON u.id = e.url
+WHERE e.seq = ?;
+
+-- name: log_via
+-- Where a URL was found.
+SELECT url, via, seed FROM url WHERE fp = ?;
+
+-- name: report_host_rows
+-- Rows by authority and state. A leased row keeps the state it was claimed from.
+SELECT authority, state, count(*) FROM url GROUP BY authority, state;
+
+-- name: report_host_leases
+-- Leases by authority and the state their rows were claimed from.
+SELECT u.authority, u.state, count(*) FROM lease AS l JOIN url AS u ON u.id = l.url GROUP BY u.authority, u.state;
+
+-- name: report_host_fetches
+-- Fetches and bytes by authority.
+SELECT authority, count(*), sum(wire_bytes) FROM outcome GROUP BY authority;
+
+-- name: report_reason_rows
+-- Rows by state and reason.
+SELECT state, reason, count(*) FROM url GROUP BY state, reason;
+
+-- name: report_reason_leases
+-- Leases by the state their rows were claimed from, and its reason.
+SELECT u.state, u.reason, count(*) FROM lease AS l JOIN url AS u ON u.id = l.url GROUP BY u.state, u.reason;
+
+-- name: report_statuses
+-- Fetches by answer: how many, of how many URLs the latest, and bytes.
+SELECT o.answer, count(*), sum(o.fetched_us = u.latest_us), sum(o.wire_bytes)
+FROM outcome AS o JOIN url AS u ON u.id = o.url
+GROUP BY o.answer;
+
+-- name: report_mimes
+-- The same by content type.
+SELECT o.mime, count(*), sum(o.fetched_us = u.latest_us), sum(o.wire_bytes)
+FROM outcome AS o JOIN url AS u ON u.id = o.url
+GROUP BY o.mime;
+
+-- name: authorities
+-- Ids of authorities, and the names of their hosts.
+SELECT a.id, h.name FROM authority AS a JOIN host AS h ON h.id = a.host;

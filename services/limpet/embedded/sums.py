@@ -1,0 +1,129 @@
+"""Sums over a whole crawl: URLs, fetches and bytes by host, status, content type or reason.
+
+SQLite adds up each shard; the shards are read by a few threads, since it does so without holding the interpreter. Rows
+are counted from the rows themselves, so that sums by host and by reason equal what `status` says. Sites choose the
+content types and the rules: beyond `NAMES_MAX` of them the rest is summed up as one.
+"""
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+import msgspec
+
+from limpet.embedded.folder import Folder
+from limpet.embedded.views import ShardViews
+from limpet.model.lifecycle import State
+from limpet.runtime.sqlitetx import Reader, Row
+from limpet.urlstore.sqlite import codes, reading
+
+THREADS: Final = 4
+NAMES_MAX: Final = 10_000
+NAME_CHARS_MAX: Final = 200
+OTHER: Final = "(all others)"
+NONE: Final = "-"
+
+
+class Sum(msgspec.Struct, kw_only=True):
+    """One line of a report."""
+
+    urls: int = 0
+    fetches: int = 0
+    wire_bytes: int = 0
+    states: dict[str, int] = msgspec.field(default_factory=dict)
+
+    def add(self, other: "Sum") -> None:
+        """Another sum on top of this one."""
+        self.urls += other.urls
+        self.fetches += other.fetches
+        self.wire_bytes += other.wire_bytes
+        for state, urls in other.states.items():
+            self.states[state] = self.states.get(state, 0) + urls
+
+
+Found = Iterable[tuple[str, Sum]]
+Query = Callable[[Reader], Found]
+
+
+def by_host(folder: Folder) -> dict[str, Sum]:
+    """URLs with their states, fetches and bytes of every host."""
+    return _add_up(folder, _hosts, names_max=None)
+
+
+def by_reason(folder: Folder) -> dict[str, Sum]:
+    """URLs by state and reason: `failed dns`, `fetched`."""
+    return _add_up(folder, _reasons)
+
+
+def by_status(folder: Folder) -> dict[str, Sum]:
+    """Fetches by status, or by kind of failure where there was none; URLs by their latest answer."""
+    return _add_up(folder, lambda reader: _answers(reader, "report_statuses"))
+
+
+def by_mime(folder: Folder) -> dict[str, Sum]:
+    """The same by content type; `-` without one."""
+    return _add_up(folder, lambda reader: _answers(reader, "report_mimes"))
+
+
+def _add_up(folder: Folder, query: Query, names_max: int | None = NAMES_MAX) -> dict[str, Sum]:
+    """The sums of all shards. Raises `CannotGoOn`."""
+    parts = [range(number, folder.facts.shards, THREADS) for number in range(THREADS)]
+    with ThreadPoolExecutor(THREADS) as pool:
+        found = pool.map(lambda part: _add_up_part(folder, part, query, names_max), parts)
+        total: dict[str, Sum] = {}
+        for part in found:
+            _merge(total, part.items(), names_max)
+    return total
+
+
+def _add_up_part(folder: Folder, shards: Iterable[int], query: Query, names_max: int | None) -> dict[str, Sum]:
+    total: dict[str, Sum] = {}
+    with ShardViews(folder) as views:
+        for shard in shards:
+            _merge(total, views.read_one(shard, query), names_max)
+    return total
+
+
+def _merge(total: dict[str, Sum], found: Found, names_max: int | None) -> None:
+    for name, one in found:
+        shown = name[:NAME_CHARS_MAX] or NONE
+        if names_max is not None and shown not in total and len(total) >= names_max:
+            shown = OTHER
+        total.setdefault(shown, Sum()).add(one)
+
+
+def _hosts(reader: Reader) -> Found:
+    names: dict[int, str] = dict(reader.all("authorities"))
+    for authority, code, urls in reader.all("report_host_rows"):
+        yield names[authority], _in_state(codes.STATES[code], urls)
+    for authority, code, urls in reader.all("report_host_leases"):  # a leased row shows where it was claimed from
+        yield names[authority], _moved(codes.STATES[code], urls)
+    for authority, fetches, wire_bytes in reader.all("report_host_fetches"):
+        yield names[authority], Sum(fetches=fetches, wire_bytes=wire_bytes)
+    for row in reading.clashing(reader):
+        yield row.host, _in_state(row.state, 1)
+
+
+def _reasons(reader: Reader) -> Found:
+    leased: dict[Row, int] = {(code, reason): urls for code, reason, urls in reader.all("report_reason_leases")}
+    for code, reason, urls in reader.all("report_reason_rows"):
+        left = urls - leased.get((code, reason), 0)
+        if left:
+            yield f"{codes.STATES[code].value} {reason}".rstrip(), _in_state(codes.STATES[code], left)
+    if leased:
+        yield State.LEASED.value, _in_state(State.LEASED, sum(leased.values()))
+    for row in reading.clashing(reader):
+        yield f"{row.state.value} {row.reason}", _in_state(row.state, 1)
+
+
+def _answers(reader: Reader, query: str) -> Found:
+    for name, fetches, urls, wire_bytes in reader.all(query):
+        yield name, Sum(urls=urls, fetches=fetches, wire_bytes=wire_bytes)
+
+
+def _in_state(state: State, urls: int) -> Sum:
+    return Sum(urls=urls, states={state.value: urls})
+
+
+def _moved(state: State, urls: int) -> Sum:
+    return Sum(states={state.value: -urls, State.LEASED.value: urls})

@@ -1,0 +1,305 @@
+"""The log of captures over shard files: by time, whole, bounded, and while their owner writes."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from limpet.cli.log import annotations, as_line, as_object, code_of
+from limpet.clock import SystemClock
+from limpet.config import Facts
+from limpet.embedded.capturelog import CaptureLog, Entry, Mark
+from limpet.embedded.folder import Folder
+from limpet.embedded.sums import NAMES_MAX, OTHER, by_host, by_mime, by_reason, by_status
+from limpet.embedded.views import ShardViews
+from limpet.model.lifecycle import State
+from limpet.model.outcome import Outcome
+from limpet.runtime import InlineRunner
+from limpet.runtime.sqlitefile import SqliteFile
+from limpet.schemas.sqlite import shard_schema
+from limpet.segments import Location
+from limpet.testing.chance import SeededRandom
+from limpet.urlstore import Candidate, Completion
+from limpet.urlstore.sqlite import SqliteUrlStore
+
+FACTS = Facts(crawl="0123456789abcdef", hash_seed=b"s" * 16, suffix_list_digest="d" * 64)
+SEGMENT = "limpet-20261101000000000-00001-0123456789abcdef.warc.gz"
+
+
+def candidate(number: int, via: int | None = None) -> Candidate:
+    """One URL of a.example."""
+    url = f"http://a.example/{number}"
+    return Candidate(
+        fp=number.to_bytes(16, "big"),
+        key=url,
+        url=url,
+        host="a.example",
+        authority="http://a.example",
+        depth=0 if via is None else 1,
+        hops="" if via is None else "L",
+        kind="navigation",
+        seed=via is None,
+        via=b"" if via is None else via.to_bytes(16, "big"),
+        due_us=1,
+    )
+
+
+class Owner:
+    """Owns some shards of a folder, as a worker would, while views look on."""
+
+    def __init__(self, folder: Folder, shards: tuple[int, ...]) -> None:
+        self.files = {shard: self._open(folder.shard_file(shard)) for shard in shards}
+        self.stores = {shard: SqliteUrlStore(file, shard, SeededRandom(1)) for shard, file in self.files.items()}
+
+    def _open(self, path: Path) -> SqliteFile:
+        return SqliteFile(path, schema=shard_schema(), runner=InlineRunner(), clock=SystemClock(), synchronous="OFF")
+
+    async def fetch(self, shard: int, number: int, fetched_us: int, via: int | None = None, **outcome: Any) -> None:
+        """Admit a URL, claim it and end the claim."""
+        store, one = self.stores[shard], candidate(number, via)
+        await store.admit([one], 1)
+        (claim,) = await store.claim(one.authority, limit=1, now_us=10**9, lease_us=2 * 10**9, holder="h")
+        values: dict[str, Any] = {
+            "fp": one.fp,
+            "fetched_us": fetched_us,
+            "url": one.url,
+            "status": 200,
+            "wire_bytes": 10,
+        } | outcome
+        end = Completion(claim=claim, state=State.FETCHED, now_us=10**9, outcome=Outcome(**values))
+        assert await store.complete(end)
+
+    async def deny(self, shard: int, number: int, now_us: int) -> None:
+        """Admit a URL that robots.txt disallows."""
+        store, one = self.stores[shard], candidate(number)
+        await store.admit([one], 1)
+        (claim,) = await store.claim(one.authority, limit=1, now_us=now_us, lease_us=2 * 10**9, holder="h")
+        assert await store.complete(Completion(claim=claim, state=State.DENIED, now_us=now_us, reason="/private"))
+
+
+def with_owner(path: Path, script: Callable[[Owner, Folder, ShardViews], Awaitable[None]]) -> None:
+    """Run `script` beside an owner of shards 3 and 5."""
+
+    async def main() -> None:
+        folder = Folder.create(path / "crawl", FACTS)
+        owner = Owner(folder, (3, 5))
+        with ShardViews(folder) as views:
+            await script(owner, folder, views)
+        for file in owner.files.values():
+            await file.close()
+
+    asyncio.run(main())
+
+
+def urls(entries: Iterable[Entry]) -> list[str]:
+    """The last part of each URL."""
+    return [entry.url.rpartition("/")[2] for entry in entries]
+
+
+def test_the_log_is_by_time_over_shards_whatever_the_order_of_completion(tmp_path: Path) -> None:
+    """Also where so many keys come that runs are spilled; equal times stay in one order."""
+
+    async def script(owner: Owner, folder: Folder, views: ShardViews) -> None:
+        times = [50, 10, 40, 40, 20, 30, 60]
+        for number, at in enumerate(times):
+            await owner.fetch(3 if number % 2 else 5, number, at)
+        await owner.deny(3, 9, now_us=35)
+        wanted = [str(n) for n, _ in sorted(enumerate(times), key=lambda pair: (pair[1], pair[0] % 2 == 0, pair[0]))]
+        wanted.insert(3, "9")
+        for keys_a_run_max in (1, 2, 3, 1000):
+            log = CaptureLog(views, folder.facts.shards, keys_a_run_max=keys_a_run_max)
+            found = list(log.between({}, log.now()))
+            assert [entry.at_us for entry in found] == [10, 20, 30, 35, 40, 40, 50, 60]
+            assert sorted(urls(found)) == sorted(wanted)
+            assert [entry.at_us for entry in found] == sorted(entry.at_us for entry in found)
+
+    with_owner(tmp_path, script)
+
+
+def test_what_comes_later_is_found_once_and_nothing_is_missed(tmp_path: Path) -> None:
+    """Marks cut the log between any two completions; an older fetch time that comes late is not lost."""
+
+    async def script(owner: Owner, folder: Folder, views: ShardViews) -> None:
+        log = CaptureLog(views, folder.facts.shards)
+        seen, marks = [], log.now()
+        assert set(marks.values()) == {Mark()}
+        for number in range(12):
+            await owner.fetch(3 + 2 * (number % 2), number, 1000 - number)
+            if number % 4 == 3:
+                await owner.deny(5, 100 + number, now_us=number + 1)
+            if number % 3 == 0:
+                until = log.now()
+                seen += urls(log.between(marks, until))
+                marks = until
+        seen += urls(log.between(marks, log.now()))
+        assert sorted(map(int, seen)) == [*range(12), 103, 107, 111]
+        assert list(log.between(log.now(), log.now())) == []
+
+    with_owner(tmp_path, script)
+
+
+def test_an_entry_names_where_it_was_found_and_the_seed(tmp_path: Path) -> None:
+    """Over any number of pages, and over shards."""
+
+    async def script(owner: Owner, folder: Folder, views: ShardViews) -> None:
+        await owner.fetch(3, 0, 100)
+        await owner.fetch(3, 1, 200, via=0)
+        await owner.fetch(5, 2, 300, via=1)
+        await owner.fetch(5, 3, 400, via=77)
+        log = CaptureLog(views, folder.facts.shards)
+        found = [(entry.hops, entry.via, entry.source) for entry in log.between({}, log.now())]
+        root = "http://a.example/"
+        assert found == [
+            ("", "", root + "0"),
+            ("L", root + "0", root + "0"),
+            ("L", root + "1", root + "0"),
+            ("L", "", root + "3"),
+        ]
+
+    with_owner(tmp_path, script)
+
+
+def entry(**changes: Any) -> Entry:
+    """A line of the log."""
+    values: dict[str, Any] = {
+        "at_us": 1_800_000_000_123_456,
+        "url": "http://a.example/",
+        "hops": "",
+        "via": "",
+        "source": "s",
+    } | changes
+    return Entry(**values)
+
+
+def answer(**changes: Any) -> Outcome:
+    """What came of a send."""
+    values: dict[str, Any] = {
+        "fp": b"f" * 16,
+        "fetched_us": 1_800_000_000_123_456,
+        "url": "http://a.example/",
+    } | changes
+    return Outcome(**values)
+
+
+def test_a_line_has_the_columns_of_heritrix() -> None:
+    """Twelve of them, split by blanks, `-` where there is nothing."""
+    outcome = answer(
+        status=200,
+        wire_bytes=1234,
+        mime="text/html",
+        duration_us=5_999,
+        payload_sha1="ABC",
+        location=Location(SEGMENT, 1, 2),
+        robots_digest="0123456789abcdef",
+        remote_ip="192.0.2.1",
+    )
+    line = as_line(entry(outcome=outcome, hops="LR", via="http://a.example/via", source="http://a.example/seed"))
+    assert line == (
+        "2027-01-15T08:00:00.123Z   200       1234 http://a.example/ LR http://a.example/via text/html "
+        "#0123456789abcdef 20270115080000123+5 sha1:ABC http://a.example/seed ip:192.0.2.1,robots:0123456789ab"
+    )
+    bare = as_line(entry(state=State.DENIED, reason="/private"))
+    assert bare.split() == [
+        *("2027-01-15T08:00:00.123Z", "-9998", "-", "http://a.example/", "-", "-", "-", "#-", "-", "-", "s"),
+        "denied,/private",
+    ]
+    assert len(line.split()) == len(bare.split()) == 12
+
+
+def test_what_has_no_status_has_the_code_of_heritrix() -> None:
+    """Each kind of failure, and each way to leave the queue without a request."""
+    kinds = ("dns", "refused", "connect", "tls", "proxy", "reset", "protocol", "timeout", "gate", "unheard of")
+    codes = [code_of(entry(outcome=answer(failure=kind))) for kind in kinds]
+    assert codes == [-1, -2, -2, -2, -2, -3, -3, -4, -5001, -5]
+    assert code_of(entry(outcome=answer(status=404))) == 404
+    assert code_of(entry(state=State.DENIED, reason="/x")) == -9998
+    assert code_of(entry(state=State.CANCELLED, reason="operator")) == -6000
+    assert code_of(entry(state=State.FAILED, reason="robots_unreachable")) == -61
+    assert code_of(entry(state=State.FAILED, reason="host_unreachable")) == -2
+
+
+def test_nothing_from_the_web_ends_a_column_or_a_line() -> None:
+    """Content types and rules of robots.txt come from sites."""
+    hostile = "text/html;\n charset\t=\u2028x\x1b[31m"
+    line = as_line(entry(outcome=answer(status=200, mime=hostile)))
+    assert line.isprintable()
+    assert len(line.split()) == 12
+    assert len(as_line(entry(state=State.DENIED, reason="/a b\nc")).split()) == 12
+
+
+def test_the_object_says_at_least_as_much() -> None:
+    """For programs."""
+    outcome = answer(failure="dns", detail="no such name")
+    shown = as_object(entry(outcome=outcome))
+    assert (shown["code"], shown["failure"], shown["detail"]) == (-1, "dns", "no such name")
+    assert annotations(entry(outcome=outcome)) == ["failure:dns"]
+    assert as_object(entry(state=State.DENIED, reason="/x"))["reason"] == "/x"
+
+
+# -- sums --------------------------------------------------------------------------------------------------------------
+def test_sums_equal_the_rows(tmp_path: Path) -> None:
+    """By host and by reason every row counts once, leased and clashing ones as such; fetches and bytes add up."""
+
+    async def script(owner: Owner, folder: Folder, _: ShardViews) -> None:
+        await owner.fetch(3, 0, 100, mime="text/html")
+        await owner.fetch(5, 1, 100, status=404, mime="text/plain", wire_bytes=5)
+        await owner.fetch(5, 2, 100, status=0, failure="dns", wire_bytes=0)
+        await owner.deny(3, 3, now_us=5)
+        store = owner.stores[3]
+        await store.admit([candidate(4), candidate(5), candidate(0, via=9)], 1)
+        await store.admit([_clash()], 1)
+        assert len(await store.claim("http://a.example", limit=1, now_us=5, lease_us=9, holder="h")) == 1
+        host = by_host(folder)
+        assert list(host) == ["a.example"]
+        total = host["a.example"]
+        assert (total.urls, total.fetches, total.wire_bytes) == (7, 3, 15)
+        states = {name: count for name, count in total.states.items() if count}
+        assert states == {"fetched": 3, "denied": 1, "due": 1, "leased": 1, "review": 1}
+        reasons = {name: one.urls for name, one in by_reason(folder).items()}
+        assert reasons == {"fetched": 3, "denied /private": 1, "due": 1, "leased": 1, "review clash": 1}
+        statuses = {name: (one.urls, one.fetches, one.wire_bytes) for name, one in by_status(folder).items()}
+        assert statuses == {"200": (1, 1, 10), "404": (1, 1, 5), "dns": (1, 1, 0)}
+        mimes = {name: one.fetches for name, one in by_mime(folder).items()}
+        assert mimes == {"text/html": 1, "text/plain": 1, "-": 1}
+
+    with_owner(tmp_path, script)
+
+
+def _clash() -> Candidate:
+    url = "http://a.example/other"
+    return Candidate(
+        fp=(0).to_bytes(16, "big"),
+        key=url,
+        url=url,
+        host="a.example",
+        authority="http://a.example",
+        depth=0,
+        hops="",
+        kind="navigation",
+    )
+
+
+def test_sites_cannot_make_a_report_endless(tmp_path: Path) -> None:
+    """Beyond the bound on names the rest is one line, and nothing is lost from the sums."""
+
+    async def script(owner: Owner, folder: Folder, _: ShardViews) -> None:
+        store = owner.stores[3]
+        count = NAMES_MAX + 7
+        await store.admit([candidate(number) for number in range(count)], 1)
+        claims = await store.claim("http://a.example", limit=count, now_us=5, lease_us=99, holder="h")
+        ends = [
+            Completion(
+                claim=claim,
+                state=State.FETCHED,
+                now_us=6,
+                outcome=Outcome(fp=claim.fp, fetched_us=6, url=claim.url, status=200, mime=f"x/{number}"),
+            )
+            for number, claim in enumerate(claims)
+        ]
+        await asyncio.gather(*(store.complete(end) for end in ends))
+        found = by_mime(folder)
+        assert len(found) == NAMES_MAX + 1
+        assert found[OTHER].fetches == 7
+        assert sum(one.fetches for one in found.values()) == count
+
+    with_owner(tmp_path, script)

@@ -252,3 +252,16 @@ def test_a_seed_that_is_added_may_not_be_excluded(tmp_path: Path) -> None:
         result = limpet("add", crawl.folder, sites.url("site", "/x.pdf"))
         assert result.code == 2
         assert "matches an --exclude" in result.complaint
+
+
+def test_hosts_that_become_owned_later_make_no_older_page_incomplete(tmp_path: Path) -> None:
+    """`verify --links` knows that other rules said whose hosts were asked when the older pages were judged."""
+    with Sites().sites as sites:
+        home, cdn = (sites.authority(name).partition(":")[0] for name in ("home", "cdn"))
+        words = ("--depth", "0", "--exclude", "/never/", *PATIENCE)
+        crawl = RawCrawl(tmp_path, sites, *words, config=CONFIG, owned=(home,))
+        assert crawl.result.json["rejected"]["not_owned"] == 3
+        again, _ = crawl.run(*words, "--owned", cdn)
+        assert again.code == 0
+        assert crawl.verify() == crawl.audit() == []
+        assert sites.connections("cdn") == 0

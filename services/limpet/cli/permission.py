@@ -14,6 +14,7 @@ import msgspec
 
 from limpet.cli.seeds import Seed
 from limpet.config import Settings
+from limpet.config.settings import Rules
 from limpet.fetch.denylist import packed
 from limpet.fetch.gate import Gate, Owned, bare_host
 from limpet.model.errors import UsageError
@@ -94,16 +95,30 @@ def apply(
     return settings, pages, [line]
 
 
-def bound_hosts(permission: Permission, settings: Settings, *, many_public: bool) -> Settings:
+def bound_hosts(
+    permission: Permission, settings: Settings, before: Settings | None, now_us: int, *, many_public: bool
+) -> Settings:
     """Settings that say which hosts a run may ask besides its seeds', whatever its pages need.
 
-    A crawl of hosts of one's own stays on them: nobody who crawls a machine of theirs expects it to reach out.
+    A crawl of hosts of one's own stays on them: nobody who crawls a machine of theirs expects it to reach out. When
+    this differs from `before`, the settings of the last run, `now_us` is kept: what was judged until then was judged
+    otherwise, as `verify --links` has to know.
     """
     public = bool(permission.public)
     rules = msgspec.structs.replace(
-        settings.rules, owned_hosts_only=not public, seed_hosts_only=public and not many_public
+        settings.rules,
+        owned_hosts_only=not public,
+        seed_hosts_only=public and not many_public,
+        hosts_since_us=before.rules.hosts_since_us if before is not None else 0,
     )
+    if before is not None and (before.owned, before.rules) != (settings.owned, _like(before.rules, rules)):
+        rules = msgspec.structs.replace(rules, hosts_since_us=now_us)
     return msgspec.structs.replace(settings, rules=rules)
+
+
+def _like(before: Rules, now: Rules) -> Rules:
+    """The rules of the last run with what says now which hosts may be asked."""
+    return msgspec.structs.replace(before, owned_hosts_only=now.owned_hosts_only, seed_hosts_only=now.seed_hosts_only)
 
 
 def _with_floor(settings: Settings, floor_seconds: float) -> Settings:

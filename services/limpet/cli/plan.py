@@ -66,7 +66,7 @@ def plan_crawl(
         raise UsageError("no URL to begin with: give at least one, or -i FILE")
     facts = folder.facts if folder else _new_facts(arguments, clock, rng)
     check_patterns(seeds, facts.scope)
-    return _permitted(arguments, path, folder, facts, settings, seeds, stored)
+    return _permitted(arguments, path, folder, facts, settings, seeds, stored, clock.wall_us())
 
 
 def _permitted(
@@ -77,13 +77,15 @@ def _permitted(
     settings: Settings,
     seeds: list[Seed],
     stored: Sequence[str],
+    now_us: int,
 ) -> Plan:
     many = bool(facts.contact)
     permission = judge(seeds, stored, parse_owned(settings.owned), system_resolve, many_public=many)
     if facts.scope.kind == "any":
         check_any(permission, ends=facts.scope.depth_max is not None or arguments.limit is not None)
     settings, limit, lines = apply(permission, settings, arguments.limit, many_public=many)
-    settings = bound_hosts(permission, settings, many_public=many)
+    before = folder.load_settings() if folder else None
+    settings = bound_hosts(permission, settings, before, now_us, many_public=many)
     one_host = permission.hosts == 1 and facts.scope.kind in _ONE_HOST_SCOPES
     run = Run(
         workers=arguments.workers or (1 if one_host else min(_WORKERS_DEFAULT_MAX, len(os.sched_getaffinity(0)))),

@@ -41,7 +41,7 @@ class FolderLinks:
         self._facts = folder.facts
         self._settings = settings
         self._seeds = sorted(dated_seeds)
-        self._desks: dict[int, Desk] = {}
+        self._desks: dict[tuple[int, bool], Desk] = {}
 
     @classmethod
     def of(cls, folder: Folder) -> "FolderLinks":
@@ -73,14 +73,28 @@ class FolderLinks:
             links=parsed.links,
         )
         judged = desk.judge([links], page.fetched_us)
-        return [WantedLink(candidate.url, candidate.host, candidate.fp) for candidate in judged.candidates]
+        return [
+            WantedLink(candidate.url, candidate.host, candidate.fp)
+            for candidate in judged.candidates
+            if not (candidate.seed and self._is_uncertain(page.fetched_us))
+        ]
+
+    def _is_uncertain(self, fetched_us: int) -> bool:
+        """Whether other rules may have said then whose hosts are asked."""
+        return fetched_us < self._settings.rules.hosts_since_us
 
     def _desk(self, fetched_us: int) -> Desk:
-        """The judge with the seeds that were there when a page of that time was fetched."""
+        """The judge with the seeds that were there when a page of that time was fetched.
+
+        Where other rules may have said whose hosts are asked, links to the seeds' alone must have been admitted.
+        """
         count = bisect_right(self._seeds, fetched_us, key=lambda dated: dated[0])
-        if count not in self._desks:
-            self._desks[count] = make_desk(self._facts, self._settings, tuple(url for _, url in self._seeds[:count]))
-        return self._desks[count]
+        key = count, self._is_uncertain(fetched_us)
+        if key not in self._desks:
+            known = tuple(url for _, url in self._seeds[:count])
+            strangers = _EVERYBODY if key[1] else _strangers(self._settings)
+            self._desks[key] = make_desk(self._facts, self._settings, known, strangers=strangers)
+        return self._desks[key]
 
 
 def wants_of(facts: Facts) -> Wants:
@@ -93,6 +107,7 @@ def make_desk(
     settings: Settings,
     seeds_known: tuple[str, ...],
     host_urls: Callable[[str], int] = lambda _host: 0,
+    strangers: Strangers | None = None,
 ) -> Desk:
     """Admission's judge under the facts and settings of a crawl. `host_urls`: rows of a host, for its cap."""
     return Desk(
@@ -109,8 +124,11 @@ def make_desk(
         fingerprinter=Fingerprinter(facts.hash_seed),
         host_urls=host_urls,
         patterns=Patterns(facts.scope.include, facts.scope.exclude),
-        strangers=_strangers(settings),
+        strangers=strangers or _strangers(settings),
     )
+
+
+_EVERYBODY: Final = Strangers(lambda _host: False, owned_only=False)
 
 
 def _strangers(settings: Settings) -> Strangers | None:

@@ -106,6 +106,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     page_links_max: Count = 10_000
     owned_hosts_only: bool = False  # set by a run whose seeds are all owned: requisites and --scope any stay there
     seed_hosts_only: bool = False  # set by a public run without contact: no other host than the seeds' is asked
+    hosts_since_us: Annotated[int, msgspec.Meta(ge=0)] = 0  # set by the run that changed one of the two, or `owned`
 
 
 class Notify(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -155,5 +155,18 @@ def test_whom_a_run_may_ask_besides_its_seeds(url: str, many_public: bool, expec
     permission = judge(seeds, (), parse_owned(("mine.example",)), resolve, many_public=many_public)
     for owned_only, seeds_only in ((False, False), (True, True)):
         rules = msgspec.structs.replace(Settings().rules, owned_hosts_only=owned_only, seed_hosts_only=seeds_only)
-        found = bound_hosts(permission, Settings(rules=rules), many_public=many_public).rules
+        before = Settings(rules=rules)
+        found = bound_hosts(permission, before, before, 7, many_public=many_public).rules
         assert (found.owned_hosts_only, found.seed_hosts_only) == expected
+        assert found.hosts_since_us == (0 if (owned_only, seeds_only) == expected else 7)
+
+
+def test_the_time_of_the_last_change_of_whom_a_run_may_ask_is_kept() -> None:
+    """Another list of owned hosts is a change too; the same again, or other rates, is none."""
+    seeds = check_entries([Entry("http://mine.example/", "")], 2048)
+    permission = judge(seeds, (), parse_owned(("mine.example",)), resolve)
+    first = bound_hosts(permission, Settings(owned=("mine.example",)), None, 1, many_public=False)
+    again = bound_hosts(permission, first, first, 2, many_public=False)
+    more = bound_hosts(permission, Settings(owned=("mine.example", "cdn.example")), again, 3, many_public=False)
+    last = bound_hosts(permission, msgspec.structs.replace(more, min_free_bytes=1), more, 4, many_public=False)
+    assert [one.rules.hosts_since_us for one in (first, again, more, last)] == [0, 0, 3, 3]

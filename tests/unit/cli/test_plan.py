@@ -166,7 +166,9 @@ def test_rates_and_limits_may_change_on_resume(tmp_path: Path) -> None:
     config = tmp_path / "limpet.toml"
     config.write_text('owned = ["a.example"]\n')
     made = plan(tmp_path, "--config", str(config), stored=("http://a.example/",))
-    assert made.settings == Settings(owned=("a.example",), rules=Rules(owned_hosts_only=True))
+    since_us = made.settings.rules.hosts_since_us  # now: other hosts are owned than in the last run
+    assert made.settings == Settings(owned=("a.example",), rules=Rules(owned_hosts_only=True, hosts_since_us=since_us))
+    assert since_us > 0
 
 
 def test_a_crawl_without_seeds_needs_one(tmp_path: Path) -> None:

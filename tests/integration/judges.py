@@ -48,9 +48,17 @@ def warcio_check(*segments: Path) -> list[str]:
 
 
 class Replay:
-    """pywb over segments and our own indexes of them, while the `with` lasts; ended by its pid."""
+    """pywb over segments and our own indexes of them, while the `with` lasts; ended by its pid.
 
-    def __init__(self, path: Path, segments: Sequence[Path]) -> None:
+    Without `banner`, pages are replayed in no frame, and nothing is drawn over them.
+    """
+
+    def __init__(self, path: Path, segments: Sequence[Path], *, banner: bool = True) -> None:
+        if not banner:
+            (path / "config.yaml").write_text("framed_replay: false\n")
+            (path / "templates").mkdir()
+            for name in ("banner.html", "custom_banner.html"):
+                (path / "templates" / name).touch()
         collection = path / "collections" / "limpet"
         for name in ("archive", "indexes"):
             (collection / name).mkdir(parents=True)

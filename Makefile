@@ -2,9 +2,11 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-INTO   ?= crawl
 SEED   ?=
 CONTACT?=
+PLACE  := $(firstword $(subst /, ,$(patsubst http://%,%,$(patsubst https://%,%,$(firstword $(SEED))))))
+HOST   := $(lastword $(subst @, ,$(PLACE)))
+INTO   ?= $(if $(HOST),crawls/$(subst :,-,$(HOST)),crawl)
 SERVERS?= .servers
 FORM   ?=
 WHICH  ?=
@@ -29,11 +31,11 @@ $(VENV)/.test: pyproject.toml $(BIN)/limpet
 	@$(BIN)/pip install --quiet --disable-pip-version-check --group test --group lint
 	@touch $@
 
-crawl: install ## crawl the small web that ships with Limpet; SEED=https://… CONTACT=… crawls a real site
+crawl: install ## crawl the small web that ships with Limpet into crawl/; SEED=https://… CONTACT=… a real site into crawls/HOST; INTO=folder
 ifeq ($(SEED),)
 	@PYTHONPATH=loadtest $(BIN)/python -m scenarios.demo --into $(INTO)
 else
-	@$(BIN)/limpet crawl $(SEED) --into $(INTO) $(if $(CONTACT),--contact $(CONTACT))
+	@$(BIN)/limpet crawl $(foreach url,$(SEED),'$(url)') --into '$(INTO)' $(if $(CONTACT),--contact '$(CONTACT)')
 endif
 
 test: $(VENV)/.test ## the default suite, under 5 minutes

@@ -21,8 +21,10 @@ import msgspec
 from limpet.config import Facts, Settings, decode_facts
 from limpet.embedded.faults import not_writable
 from limpet.embedded.shardfiles import create_shard_files
-from limpet.model.errors import UsageError
+from limpet.model.errors import LimpetError, UsageError
 from limpet.model.identity import SEED_BYTES_MIN
+from limpet.runtime.sqliteopen import open_read_only
+from limpet.schemas.sqlite import shard_schema
 
 FACTS_NAME: Final = "facts.json"
 SETTINGS_NAME: Final = "settings.json"
@@ -54,6 +56,7 @@ class Folder:
         try:
             text = facts_file.read_bytes()
         except FileNotFoundError:
+            _check_no_crawl(path)
             raise UsageError(f"{path} is not a crawl folder: it has no {FACTS_NAME}") from None
         except OSError as error:
             raise UsageError(f"cannot read {facts_file}: {error.strerror}") from error
@@ -167,7 +170,10 @@ def is_crawl(path: Path) -> bool:
 
 
 def check_vacant(path: Path) -> None:
-    """`path` may become a crawl folder: absent, empty, or left by a creation that was cut short. Writes nothing."""
+    """`path` may become a crawl folder: absent, empty, or left by a creation that was cut short. Writes nothing.
+
+    Raises `UsageError` for anything else, a crawl that lost its facts included.
+    """
     if not os.path.lexists(path):
         return
     if not path.is_dir():
@@ -178,6 +184,35 @@ def check_vacant(path: Path) -> None:
         raise UsageError(f"cannot read {path}: {error.strerror}") from error
     if foreign:
         raise UsageError(f"{path} is not a crawl folder and not empty (it holds {foreign[0]!r}): choose a new folder")
+    _check_no_crawl(path)
+
+
+def _check_no_crawl(path: Path) -> None:
+    """Without facts, what a crawl left is a crawl with a lost file: another one on top of it would lose its URLs.
+
+    A creation that was cut short leaves empty shards at most, and no segment. Raises `UsageError`.
+    """
+    segments = next((entry for entry in path.glob("segments*/*") if ".warc." in entry.name), None)
+    held = segments or next((shard for shard in sorted(path.glob("shards/*.sqlite")) if not _is_empty(shard)), None)
+    if held is not None:
+        raise UsageError(
+            f"{path / FACTS_NAME} is missing, and {held} is there: this is a crawl that lost its facts; "
+            f"restore {FACTS_NAME} from a copy, or crawl into another folder"
+        )
+
+
+def _is_empty(shard: Path) -> bool:
+    """Whether a shard has never been written to. One that cannot be read may hold anything."""
+    try:
+        file = open_read_only(shard, shard_schema())
+    except LimpetError:
+        return False
+    try:
+        return not file.totals
+    except LimpetError:
+        return False
+    finally:
+        file.close()
 
 
 def write_durably(target: Path, data: bytes) -> None:

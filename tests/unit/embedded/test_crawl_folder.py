@@ -1,3 +1,4 @@
+import asyncio
 import json
 import os
 from pathlib import Path
@@ -5,10 +6,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from limpet.clock import SystemClock
 from limpet.config import Facts, Settings
 from limpet.config.settings import Politeness, SharedRange
 from limpet.embedded.folder import LOG_BYTES_KEPT_MAX, Folder, check_vacant, is_crawl
 from limpet.model.errors import UsageError
+from limpet.runtime import InlineRunner
+from limpet.runtime.sqlitefile import SqliteFile
+from limpet.schemas.sqlite import shard_schema
 
 FACTS = Facts(crawl="0123456789abcdef", hash_seed=b"s" * 16, suffix_list_digest="d" * 64)
 
@@ -43,6 +48,35 @@ def test_a_creation_that_was_cut_short_is_completed(tmp_path: Path) -> None:
     Folder.create(tmp_path, FACTS)
     assert Folder.open(tmp_path).facts == FACTS
     assert not (tmp_path / "facts.json.tmp").exists()
+
+
+def write_to(shard: Path) -> None:
+    """One committed write, as the owner of a shard makes it."""
+
+    async def main() -> None:
+        file = SqliteFile(shard, schema=shard_schema(), runner=InlineRunner(), clock=SystemClock())
+        await file.write(lambda tx: tx.count("urls"))
+        await file.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("lost", ["rows", "segment", "damaged"])
+def test_a_crawl_that_lost_its_facts_is_never_begun_again(tmp_path: Path, lost: str) -> None:
+    """A second crawl on top would lose the URLs of the first: the missing file and the fix are named instead."""
+    folder = Folder.create(tmp_path, FACTS)
+    folder.store_settings(Settings())
+    (tmp_path / "facts.json").unlink()
+    check_vacant(tmp_path)  # nothing in it yet: as if the creation had been cut short
+    if lost == "rows":
+        write_to(folder.shard_file(17))
+    elif lost == "segment":
+        (tmp_path / "segments" / "A-1.warc.gz.open").touch()
+    else:
+        folder.shard_file(3).write_bytes(b"x" * 5000)
+    for refused in (check_vacant, Folder.open):
+        with pytest.raises(UsageError, match=r"facts\.json is missing.*restore facts\.json from a copy"):
+            refused(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -27,8 +27,8 @@ class Visit:
 
     @property
     def host(self) -> str:
-        """The host asked, without port."""
-        return self.asked.host
+        """The host asked, without port, and without the dot that may end it: the same machine answers."""
+        return self.asked.host.removesuffix(".")
 
     @property
     def target(self) -> str:
@@ -99,7 +99,7 @@ def spans_of(events: Iterable[Event]) -> list[Span]:
             case Opened():
                 opened[event.connection] = event
             case Requested():
-                hosts.setdefault(event.connection, event.host)
+                hosts.setdefault(event.connection, event.host.removesuffix("."))
             case Closed():
                 closed.setdefault(event.connection, event.t_ns)
             case Started() | Stopped():

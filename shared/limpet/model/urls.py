@@ -91,7 +91,8 @@ def _without_secrets(href: str) -> str:
 class SplitUrl(NamedTuple):
     """The parts of a canonical URL.
 
-    `host` is the name as a resolver takes it: lower case, no port, an IPv6 address without brackets.
+    `host` is the name as a resolver takes it: lower case, no port, an IPv6 address without brackets. The dot at the end
+    of an absolute name is left out too: ``h.`` and ``h`` are one machine (RFC 3986 §3.2.2), which is asked at one pace.
     `port` is the effective one. `authority` identifies a server (``https://h:8443``; brackets kept, a default port
     left out). `path_query` is the request target.
     """
@@ -118,7 +119,8 @@ def split(url: str) -> SplitUrl:
     if port and not (port.isascii() and port.isdigit()):
         message = f"not a canonical URL: {url[:200]!r}"
         raise InvalidUrl(message)
-    return SplitUrl(scheme, host.strip("[]"), int(port) if port else default, f"{scheme}://{server}", rest[slash:])
+    name = host.strip("[]").removesuffix(".")
+    return SplitUrl(scheme, name, int(port) if port else default, f"{scheme}://{server}", rest[slash:])
 
 
 def server_of(url: str) -> tuple[str, str]:

@@ -1,6 +1,7 @@
 """A host is asked at one pace, however its name is spelled."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 from e2e.raw_site import RawCrawl, RawSites, Site, Steps, ok
@@ -31,6 +32,6 @@ def test_a_dot_at_the_end_of_a_name_makes_no_second_host(tmp_path: Path) -> None
         crawl = RawCrawl(tmp_path, sites, "--scope", "domain", owned=("localhost", "127.0.0.0/8"))
     assert len(asked) == 5
     assert len(crawl.rows) == 5
-    gaps = [after - before for before, after in zip(asked, asked[1:], strict=False)]
+    gaps = [after - before for before, after in pairwise(asked)]
     assert min(gaps) >= CRAWL_DELAY_SECONDS - 0.01
     assert crawl.audit() == []

@@ -85,8 +85,9 @@ def _without_path_session(url: str) -> str:
     resource, mark, query = url.partition("?")
     start = resource.index("/", resource.index("://") + 3)
     segments = resource[start:].split("/")
-    kept = [_without_parameters(segment) for segment in segments if not _is_cookieless_session(segment)]
-    path = "/".join(kept)
+    # parameters first: a segment may be a session's once its own session parameter is gone, and keys are idempotent
+    bare = map(_without_parameters, segments)
+    path = "/".join(segment for segment in bare if not _is_cookieless_session(segment))
     return f"{resource[:start]}{path if path.startswith('/') else '/' + path}{mark}{query}"
 
 

@@ -90,6 +90,8 @@ def test_a_disk_without_room_is_refused_at_the_start(tmp_path: Path) -> None:
     result = limpet("crawl", *words, cwd=tmp_path)
     assert result.code == 4, result
     assert "less than 9000000000 MB free at crawl" in result.complaint
+    assert "--min-free" in result.complaint
+    assert not (tmp_path / "crawl" / "settings.json").exists(), "a refused run leaves no settings to later ones"
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everywhere")

@@ -32,7 +32,7 @@ exit codes: 0 done · 1 findings · 2 usage or configuration · 3 ended with fai
             4 could not go on (disk, store) · 130 interrupted"""
 _CRAWL_HELP: Final = """\
 Crawls from the URLs into DIR, or resumes the crawl that DIR holds: after a clean stop, Ctrl-C, kill -9 or a power cut
-alike. Scope and identity are stored with the crawl; rates, limits and patience may change from run to run."""
+alike. Scope and identity are stored with the crawl; all else may change from run to run."""
 _CRAWL_EXAMPLES: Final = """\
 examples:
   limpet crawl https://example.org/ --into example --contact me@example.org
@@ -116,7 +116,6 @@ def _add_crawl(verbs: _Verbs) -> None:
     crawl.add_argument("--into", type=Path, required=True, metavar="DIR", help="the crawl folder; made if absent")
     _add_facts(crawl)
     _add_limits(crawl)
-    crawl.add_argument("--config", type=Path, metavar="F", help="TOML file with settings")
     crawl.add_argument("--json", action="store_true", help="print the summary as JSON, and nothing else")
     loud = crawl.add_mutually_exclusive_group()
     loud.add_argument("-q", "--quiet", action="store_true", help="print errors only")
@@ -142,16 +141,20 @@ def _add_facts(crawl: argparse.ArgumentParser) -> None:
 
 
 def _add_limits(crawl: argparse.ArgumentParser) -> None:
-    limits = crawl.add_argument_group("of this run")
-    limits.add_argument("--limit", type=_typed(_positive), metavar="N", help="stop at N fetched pages in all")
-    limits.add_argument("--host-limit", type=_typed(_positive), metavar="N", help="URLs of a host; more are parked")
-    limits.add_argument(
+    kept = crawl.add_argument_group("remembered until another run says otherwise")
+    kept.add_argument("--delay", type=_typed(parse_duration), metavar="S", help="least pause between two requests")
+    kept.add_argument("--budget", type=_typed(parse_count), metavar="N", help="requests a UTC day (0: no budget)")
+    kept.add_argument("--host-limit", type=_typed(_positive), metavar="N", help="URLs of a host; more are parked")
+    kept.add_argument(
         "--size-limit", type=_typed(_size), metavar="SIZE", help="cut bodies on the wire after SIZE (16M)"
     )
+    kept.add_argument("--owned", action="append", default=[], metavar="CIDR|HOST", help="yours (repeatable)")
+    kept.add_argument(
+        "--config", type=Path, metavar="F", help="TOML file with settings, in place of all remembered ones"
+    )
+    limits = crawl.add_argument_group("of this run only")
+    limits.add_argument("--limit", type=_typed(_positive), metavar="N", help="stop at N fetched pages in all")
     limits.add_argument("--time-limit", type=_typed(parse_duration), metavar="D", help="stop after D (90s, 10m, 2h)")
-    limits.add_argument("--delay", type=_typed(parse_duration), metavar="S", help="least pause between two requests")
-    limits.add_argument("--budget", type=_typed(parse_count), metavar="N", help="requests a UTC day (0: no budget)")
-    limits.add_argument("--owned", action="append", default=[], metavar="CIDR|HOST", help="yours, remembered")
     limits.add_argument(
         "--patience", type=_typed(parse_duration), metavar="D", default=600.0, help="wait so long for URLs (10m)"
     )

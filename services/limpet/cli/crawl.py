@@ -20,7 +20,7 @@ from limpet.embedded.folder import Folder
 from limpet.embedded.live import forget
 from limpet.embedded.lock import FolderLock
 from limpet.embedded.orderbook import OrderBook
-from limpet.embedded.supervisor import Report, Supervisor
+from limpet.embedded.supervisor import Report, Supervisor, check_space
 from limpet.embedded.views import ShardViews
 from limpet.obs import configure_logging
 from limpet.runtime import SystemDisk, SystemRandom
@@ -33,8 +33,9 @@ def crawl(arguments: argparse.Namespace) -> int:
     lock = FolderLock.take(plan.path)
     try:
         folder = plan.folder or Folder.create(plan.path, plan.facts)
-        folder.store_settings(plan.settings)
         OrderBook(folder).look()
+        check_space(folder, plan.in_force, SystemDisk())
+        folder.store_settings(plan.settings)  # last of all that can refuse: a refused run leaves nothing behind
         folder.start_logs()
         forget(folder.run)
         configure_logging(plan.run.log_level, folder.run / "supervisor.log")
@@ -69,11 +70,11 @@ async def _supervise(folder: Folder, plan: Plan, views: ShardViews, watch: Displ
     clock = SystemClock()
     supervisor = Supervisor(
         folder,
-        plan.settings,
+        plan.in_force,
         plan.run,
         clock=clock,
         disk=SystemDisk(),
-        door=RingDoor(folder, plan.settings),
+        door=RingDoor(folder, plan.in_force),
         collector=Collector(views, clock, OrderBook(folder).kept, plan.run.patience_seconds),
         watch=watch,
     )

@@ -34,12 +34,16 @@ _ONE_HOST_SCOPES: Final = frozenset({"page", "host", "prefix"})
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """One run, checked. `folder` is None for a crawl that has yet to be created from `facts`."""
+    """One run, checked. `folder` is None for a crawl that has yet to be created from `facts`.
+
+    `settings` are remembered for later runs, `in_force` are those of this one.
+    """
 
     path: Path
     folder: Folder | None
     facts: Facts
     settings: Settings
+    in_force: Settings
     run: Run
     lines: tuple[str, ...]
 
@@ -95,7 +99,12 @@ def _permitted(
         seeds=tuple(seed.url for seed in seeds),
         log_level=logging.DEBUG if arguments.verbose else logging.INFO,
     )
-    return Plan(path=path, folder=folder, facts=facts, settings=settings, run=run, lines=tuple(lines))
+    in_force = settings
+    if arguments.min_free is not None:
+        in_force = msgspec.structs.replace(settings, min_free_bytes=arguments.min_free)
+    return Plan(
+        path=path, folder=folder, facts=facts, settings=settings, in_force=in_force, run=run, lines=tuple(lines)
+    )
 
 
 def settings_of(arguments: argparse.Namespace, folder: Folder | None) -> Settings:
@@ -117,8 +126,6 @@ def settings_of(arguments: argparse.Namespace, folder: Folder | None) -> Setting
     if arguments.size_limit is not None:
         fetching = msgspec.structs.replace(settings.fetching, body_bytes_max=arguments.size_limit)
         settings = msgspec.structs.replace(settings, fetching=fetching)
-    if arguments.min_free is not None:
-        settings = msgspec.structs.replace(settings, min_free_bytes=arguments.min_free)
     return settings
 
 

@@ -251,7 +251,15 @@ class Supervisor:
             self._quota.settle(slot, self._collector.collect().pages_of(self._crew.share(slot)))
 
     def _check_space(self) -> None:
-        for directory in (self._folder.path, *self._folder.segment_directories):
-            if self._disk.free_bytes(directory) < self._settings.min_free_bytes:
-                need = self._settings.min_free_bytes // 1_000_000
-                raise CannotGoOn(f"less than {need} MB free at {directory}: free some, then run the same command again")
+        check_space(self._folder, self._settings, self._disk)
+
+
+def check_space(folder: Folder, settings: Settings, disk: Disk) -> None:
+    """Every disk of the crawl has the free space that was asked for. Raises `CannotGoOn` naming the flag that asks."""
+    for directory in (folder.path, *folder.segment_directories):
+        if disk.free_bytes(directory) < settings.min_free_bytes:
+            need = settings.min_free_bytes // 1_000_000
+            raise CannotGoOn(
+                f"less than {need} MB free at {directory}: free some, then run the same command again, or ask for less "
+                "with --min-free"
+            )

@@ -69,7 +69,8 @@ def test_flags_reach_facts_settings_and_run(tmp_path: Path) -> None:
     assert (made.facts.identity.exact_urls, made.facts.identity.drop_session_ids) == (True, True)
     assert (made.run.limit, made.run.time_limit_seconds, made.run.patience_seconds) == (1000, 7200.0, 90.0)
     assert (made.run.workers, made.run.log_level) == (3, 10)
-    assert (made.settings.politeness.delay_seconds, made.settings.min_free_bytes) == (500.0, 1_500_000_000)
+    assert (made.settings.politeness.delay_seconds, made.in_force.min_free_bytes) == (500.0, 1_500_000_000)
+    assert made.settings.min_free_bytes == Settings().min_free_bytes, "of one run: not remembered"
     assert made.settings.owned == ("a.example", "b.example")
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections.abc import AsyncIterator, Iterator
-from itertools import count
+from itertools import count, cycle
 from pathlib import Path
 
 import msgspec
@@ -57,6 +57,47 @@ def test_a_killed_server_loses_marks_at_most_and_invents_none(server: SeenServer
         assert not any(await shard.present(fps(300, seed=2)))
         await shard.mark(fps(300))
         assert all(await shard.present(fps(300)))
+        await shard.close()
+
+    asyncio.run(main())
+
+
+def test_a_server_killed_in_the_middle_of_marks_invents_none(other: SeenServer, crawl: str) -> None:
+    """Kill -9 at several moments of an endless refill: the caller hears of it, and asks a server that came back."""
+
+    async def main() -> None:
+        kept = Kept()
+        shard = open_shard(other, crawl, kept=kept, capacity=100_000, bounds=QUICK)
+        for seed in range(10, 14):
+            marking = asyncio.ensure_future(rebuild(shard, cycle(fps(20_000, seed=seed)), batch=500))
+            await asyncio.wait({marking}, timeout=0.02 * (seed - 9))
+            other.node.kill()
+            with pytest.raises(SeenUnavailable):
+                await marking
+            other.valkey.restart(other.node)
+            assert not any(await shard.present(fps(2_000, seed=seed + 100)))
+            await rebuild(shard, fps(2_000, seed=seed))
+            assert all(await shard.present(fps(2_000, seed=seed)))
+        assert all(one.verdict is Verdict.UNKNOWN for one in kept.unclean)
+        await shard.close()
+
+    asyncio.run(main())
+
+
+def test_a_server_that_became_a_replica_is_unavailable_for_marks(other: SeenServer, crawl: str) -> None:
+    """READONLY is no lost mark: the partition waits until its server takes writes again."""
+
+    async def main() -> None:
+        kept = Kept()
+        shard = open_shard(other, crawl, kept=kept)
+        await shard.mark(fps(10))
+        other.ask("REPLICAOF", "127.0.0.1", "1")
+        with pytest.raises(SeenUnavailable, match="it says READONLY"):
+            await shard.mark(fps(10, seed=2))
+        assert {one.action for one in kept.unclean} == {Action.RETRY}
+        other.ask("REPLICAOF", "NO", "ONE")
+        await shard.mark(fps(10, seed=2))
+        assert all(await shard.present([*fps(10), *fps(10, seed=2)]))
         await shard.close()
 
     asyncio.run(main())

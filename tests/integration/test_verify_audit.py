@@ -18,6 +18,7 @@ from limpet.embedded.quota import Unlimited
 from limpet.embedded.ring import Ring, admit_seeds, recover
 from limpet.fetch import Fetcher
 from limpet.model.events import DocumentFetched
+from limpet.reconciler.archive_walk import Archive, Walk
 from limpet.reconciler.audit import audit
 from limpet.reconciler.report import Report
 from limpet.reconciler.verify import verify
@@ -28,6 +29,7 @@ from limpet.testing.death import ScriptedDeath
 from limpet.testing.disks import MemoryDisk
 from limpet.testing.loop import SimClock, VirtualLoop, run_virtual
 from limpet.testing.web import FakeAnswer, FakeWeb
+from limpet.warc import Member, parse_fields
 
 SEED = "http://alpha.test/"
 SETTINGS = Settings(
@@ -152,6 +154,23 @@ def test_what_the_ring_leaves_is_sound_and_was_polite(crawl: Rehearsed) -> None:
     politeness = crawl.audit()
     assert politeness.findings == []
     assert politeness.checked["pages"] == archive.checked["outcomes"] - politeness.checked.get("failures", 0)
+
+
+def test_metadata_tells_where_a_page_was_found(crawl: Rehearsed) -> None:
+    """Each record of a page found on its own shard names the page that linked to it, and the hops from the seed."""
+    assert crawl.live()
+    archive, found = Archive(crawl.folder.segment_directories, crawl.disk), {}
+    for segment in archive.segments():
+        size_bytes = segment.replicas[0].size_bytes
+        for member in Walk([archive.reader(segment, segment.replicas[0])], size_bytes, lambda _offset: None):
+            assert isinstance(member, Member)
+            if member.header.type == "metadata":
+                fields = parse_fields(member.block_start)
+                found[member.header.uri] = (fields.get("via", ""), fields.get("hopsFromSeed", ""))
+    assert found[SEED] == ("", "")
+    assert found["http://alpha.test/one"] == (SEED, "L")
+    assert found["http://alpha.test/two"][0] in {"http://alpha.test/one", "http://alpha.test/moved"}
+    assert found["http://beta.test/deep"] == ("http://beta.test/", "LL")
 
 
 def test_a_link_without_a_row_is_found(crawl: Rehearsed) -> None:

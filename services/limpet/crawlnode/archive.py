@@ -5,7 +5,7 @@ from importlib.metadata import version
 import msgspec
 
 from limpet.clock import Clock
-from limpet.config import Facts
+from limpet.config import Facts, ScopeFacts
 from limpet.fetch import Capture
 from limpet.model.outcome import Outcome
 from limpet.runtime import Random
@@ -36,7 +36,7 @@ class Archivist:
             user_agent=self.user_agent,
             crawl=self._facts.crawl,
             contact=self._facts.contact,
-            scope=self._facts.scope.kind,
+            scope=scope_text(self._facts.scope),
         )
         token = self._random.token(RECORD_ID_BYTES)
         return warcinfo_member(info, filename=name, at_us=self._clock.wall_us(), token=token)
@@ -53,6 +53,16 @@ class Archivist:
             etag=_text(capture, b"etag"),
             last_modified=_text(capture, b"last-modified"),
         )
+
+
+def scope_text(scope: ScopeFacts) -> str:
+    """The scope in words: its kind, then whatever else was chosen, as `name=value`."""
+    said = [scope.kind]
+    for name in ScopeFacts.__struct_fields__[1:]:
+        value = getattr(scope, name)
+        if value != getattr(ScopeFacts(), name):
+            said.append(f"{name}={', '.join(value) if isinstance(value, tuple) else value}")
+    return "; ".join(said)
 
 
 def user_agent(facts: Facts) -> str:

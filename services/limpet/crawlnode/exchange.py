@@ -300,6 +300,7 @@ def _meta(sent: Sent) -> CaptureMeta:
     status = sent.capture.head.status if sent.capture.head else 0
     return CaptureMeta(
         fp=sent.claim.fp,
+        via=sent.claim.via,
         hops=sent.claim.hops,
         kind="redirect" if is_redirect(status) else "page",
         robots_digest=sent.licence.digest,

@@ -58,6 +58,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     alone: bool  # claimed alone, because it was interrupted before
     latest_us: int  # fetch time of the latest outcome, 0 = none
     due_us: int
+    via: str = ""  # URL of the page it was found on; "" for a seed, and where another shard has that page
 
 
 class Completion(msgspec.Struct, frozen=True, kw_only=True):

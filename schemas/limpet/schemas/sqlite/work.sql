@@ -1,7 +1,8 @@
 -- name: claim_due
 -- Entries of one lane that are due, earliest first, with what a claim needs of their rows.
 SELECT
-  d.due_us, u.id, u.fp, u.url, u.state, u.depth, u.hops, u.seed, u.failures, u.interruptions, u.latest_us
+  d.due_us, u.id, u.fp, u.url, u.state, u.depth, u.hops, u.seed, u.failures, u.interruptions, u.latest_us,
+  (SELECT v.url FROM url AS v WHERE v.fp = u.via)
 FROM due AS d
 JOIN url AS u ON u.id = d.url
 WHERE d.authority = ? AND d.lane = ? AND d.due_us <= ?

@@ -48,7 +48,7 @@ def claim(tx: Tx, index: DueIndex, random: Random, request: ClaimRequest) -> lis
 
 
 def _lease(tx: Tx, index: DueIndex, random: Random, request: ClaimRequest, lane: Lane, row: Row) -> Claim:
-    due_us, url_id, fp, url, code, depth, hops, seed, failures, interruptions, latest_us = row
+    due_us, url_id, fp, url, code, depth, hops, seed, failures, interruptions, latest_us, via = row
     state = codes.STATES[code]
     move(state, State.LEASED, Actor.CRAWLNODE)
     token, alone = random.token(TOKEN_BYTES), interruptions > 0
@@ -72,6 +72,7 @@ def _lease(tx: Tx, index: DueIndex, random: Random, request: ClaimRequest, lane:
         alone=alone,
         latest_us=latest_us,
         due_us=due_us,
+        via=via or "",
     )
 
 

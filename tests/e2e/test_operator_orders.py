@@ -198,3 +198,28 @@ def test_what_cannot_be_ordered_is_said_in_one_line(tmp_path: Path) -> None:
         result = limpet(*command)
         assert result.code == 2, result
         assert "hosts.json is damaged" in result.complaint
+
+
+def test_hosts_says_why_each_host_waits(tmp_path: Path) -> None:
+    """While the crawl runs and after it: the gap in force and why, a Retry-After with its end, what is queued."""
+    folder = tmp_path / "crawl"
+    with small_web(tmp_path, pages=60, busy=True) as origin:
+        arguments: list[str | Path] = [*origin.seeds, *OWNED, "--delay", "0.3", "--into", folder, "--patience", "1s"]
+        with CrawlProcess(arguments, tmp_path / "log") as crawl:
+            wait_until(lambda: pages(folder) > 5, "some pages")
+            running = limpet("hosts", folder, "--json").json
+            assert crawl.wait() == 3
+    assert {host["gap_reason"] for host in running} == {"delay"}
+    assert {host["gap_seconds"] for host in running} == {0.3}
+    waiting = [host for host in running if host["next_reason"] not in {"", "http_503"}]
+    assert {host["next_reason"] for host in waiting} <= {"rest of the gap", "start wait"}
+    after = limpet("hosts", folder, "--json").json
+    assert {host["host"] for host in after} == {visit.host for visit in visits_of(origin.events())}
+    held = [host for host in after if host["next_reason"]]
+    assert [host["next_reason"] for host in held] == ["http_503"]
+    left_seconds = held[0]["next_us"] / 1e6 - time.time()  # noqa: TID251 - against the wall clock of another process
+    assert 0 < left_seconds <= 3_600
+    assert sum(host["queued"] for host in after) == len(listed(folder, "due"))
+    text = limpet("hosts", folder).stdout.splitlines()
+    assert len(text) == 1 + len(after)
+    assert "http_503" in limpet("hosts", folder, held[0]["host"]).stdout

@@ -22,6 +22,7 @@ from crash.rehearsal import Rehearsal
 from crash.world import Host, World
 from limpet.config.settings import Politeness
 from limpet.politeness import Governor, HostState, Permit, retry_after_us
+from limpet.politeness.orders import HostOrder, Orders
 from limpet.runtime import Killed
 from limpet.testing.death import CountingMortality
 from limpet.testing.loop import EPOCH_US, SimClock
@@ -237,11 +238,13 @@ class Site:
         self.wait_until = 0.0
         self.took = 0.0  # the last answer, as far as it is durable or of this process
         self.open_since: float | None = None
+        self.ordered = 0.0  # the operator's gap
+        self.paused = False
 
     @property
     def gap(self) -> float:
-        """The largest of floor, crawl-delay and five times the last answer, which counts for half a minute at most."""
-        return max(1.0, self.delay, min(30.0, 5 * self.took))
+        """The largest of floor, crawl-delay, the operator's wish and five times the last answer (30 s at most)."""
+        return max(1.0, self.delay, self.ordered, min(30.0, 5 * self.took))
 
 
 class GovernedHosts(RuleBasedStateMachine):
@@ -257,6 +260,7 @@ class GovernedHosts(RuleBasedStateMachine):
         self.stored: dict[str, HostRow] = {}
         self.sites = {name: Site() for name in self.names}
         self.permits: dict[str, Permit] = {}
+        self.orders: dict[str, HostOrder] = {}
         self.restart(0.0)
 
     def state(self, name: str) -> HostState:
@@ -277,7 +281,9 @@ class GovernedHosts(RuleBasedStateMachine):
         site, now = self.sites[name], self.clock.now
         permit = self.governor.permit(self.state(name))
         allowed_at = max(site.free_at, site.wait_until)
-        if permit is not None:
+        if site.paused:
+            assert permit is None
+        elif permit is not None:
             assert site.open_since is None
             assert now >= allowed_at - self.SLACK
             site.open_since = now
@@ -311,6 +317,15 @@ class GovernedHosts(RuleBasedStateMachine):
         site.free_at += site.gap - before
         self.governor.set_crawl_delay(self.state(name), seconds)
 
+    @rule(name=st.sampled_from(names), paused=st.booleans(), gap=st.sampled_from([0.0, 0.1, 5.0, 50.0]))
+    def orders_come(self, name: str, *, paused: bool, gap: float) -> None:
+        """An operator pauses, slows, and takes it back: nothing that the site asks for is forgotten over it."""
+        site = self.sites[name]
+        before, site.ordered, site.paused = site.gap, gap, paused
+        site.free_at += site.gap - before
+        self.orders = self.orders | {name: HostOrder(paused_us=int(paused), gap_seconds=gap)}
+        self.governor.obey(self.orders)
+
     @rule(moved=st.sampled_from([0.0, 0.0, -100_000.0, -5.0, 5.0, 100_000.0]))
     def restart(self, moved: float) -> None:
         """Dies and starts at once: every host waits a gap, one that may be answering two, and at least ten seconds.
@@ -323,6 +338,7 @@ class GovernedHosts(RuleBasedStateMachine):
             for name, row in self.stored.items()
         }
         self.governor = self.make(self.clock, Politeness(), lambda _: False)
+        self.governor.obey(self.orders)
         self.permits.clear()
         for name, site in self.sites.items():
             state = self.state(name)
@@ -344,7 +360,7 @@ class GovernedHosts(RuleBasedStateMachine):
             assert (
                 self.governor.ready_in(self.state(name)) >= min(left, 0.0) - self.SLACK or site.open_since is not None
             )
-            if left > 0:
+            if left > 0 or site.paused:
                 assert self.governor.ready_in(self.state(name)) >= left - self.SLACK
 
 
@@ -369,7 +385,18 @@ class EagerGovernor(Governor):
         permit.state.free_at -= duration_us / 1e6
 
 
-@pytest.mark.parametrize("broken", [TokensPileUp, ForgetfulGovernor, EagerGovernor])
+class ForgivingGovernor(Governor):
+    """Broken: whatever an operator orders, a host starts afresh."""
+
+    def obey(self, orders: Orders) -> set[str]:
+        """See `Governor.obey`."""
+        changed = super().obey(orders)
+        for host in changed:
+            self.host(host).free_at = self._clock.monotonic()
+        return changed
+
+
+@pytest.mark.parametrize("broken", [TokensPileUp, ForgetfulGovernor, EagerGovernor, ForgivingGovernor])
 def test_the_model_finds_a_broken_governor(broken: type[Governor]) -> None:
     """The machine is worth something: it fails with governors that forget a rule."""
 

@@ -6,7 +6,7 @@ cannot drift from what is done.
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import msgspec
@@ -79,13 +79,17 @@ class HostsView:
         self._governor = Governor(clock, settings.politeness, owned.covers_host, owns_address=owns_address)
         self._governor.obey(orders)
         self._delays: dict[bytes, float] = {}
+        self.told: Callable[[], dict[str, tuple[int, Reasons]]] = self._ask
 
     def hosts(self, only: str | None = None) -> list[HostNow]:
         """Every host, or one; the busiest first. Memory: one record a host."""
-        live = asyncio.run(Listener(self._folder.run, self._clock).ask())
+        live = self.told()
         shards = range(self._folder.facts.shards) if only is None else [shard_of_host(only, self._folder.facts)]
         found = [host for shard in shards for host in self._shard(shard, only, live)]
         return sorted(found, key=lambda host: (-host.queued, host.host))
+
+    def _ask(self) -> dict[str, tuple[int, Reasons]]:
+        return asyncio.run(Listener(self._folder.run, self._clock).ask())
 
     def _shard(self, shard: int, only: str | None, live: dict[str, tuple[int, Reasons]]) -> Iterator[HostNow]:
         def op(reader: Reader) -> tuple[list[HostRow], dict[str, list[tuple[Waiting, bytes]]]]:

@@ -26,7 +26,7 @@ from limpet.politeness.governor import UNFINISHED
 from limpet.reconciler.recovery import Recovery
 from limpet.robots import HttpAnswer, RobotsAnswer
 from limpet.runtime.sqlitetx import Tx
-from limpet.segments import Location
+from limpet.segments import Appendable, Location
 from limpet.testing.disks import DiskWrapper
 from limpet.urlstore import AdmitResult, AuthorityRow, Completion, HostRow, UrlStore
 from limpet.urlstore.sqlite import SqliteUrlStore, work
@@ -93,7 +93,7 @@ class PublishBeforeAppend(FetchSteps):
         super().__init__(*args, **kwargs)
         self.next = Location("", 0, 0)
 
-    async def append(self, members: Sequence[bytes]) -> list[Location]:
+    async def append(self, members: Sequence[Appendable]) -> list[Location]:
         """See `FetchSteps.append`."""
         locations = await super().append(members)
         self.next = Location(locations[-1].segment, locations[-1].offset + locations[-1].length, 0)
@@ -109,6 +109,7 @@ class AnnouncingExchange(Exchange):
         verdict = self._judge(sent, self._governor.host(sent.claim.host))
         if isinstance(steps, PublishBeforeAppend) and steps.next.segment and verdict.state is State.FETCHED:
             members, outcome = self._archivist.members(sent.capture, _meta(sent), self._outcome(sent, verdict, None))
+            assert isinstance(members[0], bytes)
             place = msgspec.structs.replace(steps.next, length=len(members[0]))
             event = self._event(sent.claim, msgspec.structs.replace(outcome, location=place))
             await steps.publish(producer, store.shard, event)

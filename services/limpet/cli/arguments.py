@@ -156,6 +156,13 @@ def _add_limits(crawl: argparse.ArgumentParser) -> None:
     limits.add_argument("--limit", type=_typed(_positive), metavar="N", help="stop at N fetched pages in all")
     limits.add_argument("--time-limit", type=_typed(parse_duration), metavar="D", help="stop after D (90s, 10m, 2h)")
     limits.add_argument(
+        "--accept-invalid-cert",
+        action="append",
+        default=[],
+        metavar="HOST",
+        help="take HOST's TLS certificate as it is",
+    )
+    limits.add_argument(
         "--patience", type=_typed(parse_duration), metavar="D", default=600.0, help="wait so long for URLs (10m)"
     )
     limits.add_argument("--min-free", type=_typed(parse_size), metavar="SIZE", help="leave so much disk free (200M)")

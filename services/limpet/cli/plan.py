@@ -16,6 +16,7 @@ from limpet.clock import Clock
 from limpet.config import Facts, ScopeFacts, Settings, load_settings
 from limpet.embedded.folder import Folder, check_vacant, is_crawl
 from limpet.embedded.order import Run
+from limpet.fetch.gate import host_name
 from limpet.model.errors import UsageError
 from limpet.model.identity import (
     BUCKETS,
@@ -113,7 +114,8 @@ def settings_of(arguments: argparse.Namespace, folder: Folder | None) -> Setting
     settings = stored or load_settings(arguments.config)
     owned = tuple(dict.fromkeys((*settings.owned, *arguments.owned)))
     parse_owned(owned)
-    settings = msgspec.structs.replace(settings, owned=owned)
+    accepted = tuple(dict.fromkeys((*settings.accept_invalid_cert, *map(_host, arguments.accept_invalid_cert))))
+    settings = msgspec.structs.replace(settings, owned=owned, accept_invalid_cert=accepted)
     if arguments.delay is not None:
         politeness = msgspec.structs.replace(settings.politeness, delay_seconds=arguments.delay)
         settings = msgspec.structs.replace(settings, politeness=politeness)
@@ -127,6 +129,14 @@ def settings_of(arguments: argparse.Namespace, folder: Folder | None) -> Setting
         fetching = msgspec.structs.replace(settings.fetching, body_bytes_max=arguments.size_limit)
         settings = msgspec.structs.replace(settings, fetching=fetching)
     return settings
+
+
+def _host(text: str) -> str:
+    """A host of --accept-invalid-cert, without port or scheme."""
+    host = host_name(text)
+    if host is None:
+        raise UsageError(f"--accept-invalid-cert {text!r} is no host: write its name or address alone")
+    return host
 
 
 def check_facts(folder: Folder) -> None:

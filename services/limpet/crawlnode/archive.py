@@ -9,7 +9,15 @@ from limpet.config import Facts, ScopeFacts
 from limpet.fetch import Capture
 from limpet.model.outcome import Outcome
 from limpet.runtime import Random
-from limpet.warc import CAPTURE_ID_BYTES, CaptureMeta, CrawlInfo, capture_members, warcinfo_member
+from limpet.segments import Appendable
+from limpet.warc import (
+    CAPTURE_ID_BYTES,
+    CaptureMeta,
+    CrawlInfo,
+    capture_members,
+    spooled_members,
+    warcinfo_member,
+)
 
 RECORD_ID_BYTES = 16
 FIELD_CHARS_MAX = 300
@@ -41,9 +49,10 @@ class Archivist:
         token = self._random.token(RECORD_ID_BYTES)
         return warcinfo_member(info, filename=name, at_us=self._clock.wall_us(), token=token)
 
-    def members(self, capture: Capture, meta: CaptureMeta, outcome: Outcome) -> tuple[tuple[bytes, ...], Outcome]:
+    def members(self, capture: Capture, meta: CaptureMeta, outcome: Outcome) -> tuple[tuple[Appendable, ...], Outcome]:
         """The capture's members, the response first, and `outcome` with digests and type filled in."""
-        records = capture_members(capture, meta, "", self._random.token(CAPTURE_ID_BYTES))
+        make = capture_members if capture.spool is None else spooled_members
+        records = make(capture, meta, "", self._random.token(CAPTURE_ID_BYTES))
         return records.members, msgspec.structs.replace(
             outcome,
             payload_sha256=records.payload_sha256_hex,

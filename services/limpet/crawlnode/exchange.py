@@ -5,7 +5,7 @@ another task does can come between them.
 """
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
 import msgspec
@@ -35,8 +35,10 @@ from limpet.warc import CaptureMeta
 T = TypeVar("T")
 _LOG = logging.getLogger("limpet.exchange")
 
-CodingIsCut = Callable[[bytes, bytes | None], bool]
-"""payload, Content-Encoding -> whether the coded stream ends too early, though the transport was complete."""
+CodingIsCut = Callable[[bytes | Iterable[bytes], bytes | None], bool]
+"""payload, whole or in pieces, Content-Encoding -> whether the coded stream ends too early.
+
+Asked only where the transport was complete."""
 
 CODING_CUT = "content coding cut short"
 WAIT_DEFAULT_SECONDS = 30.0
@@ -133,11 +135,13 @@ class Exchange:
             return await self._finish(sent, store, producer)
         finally:
             self._governor.overlooked(self._governor.host(sent.claim.host))
+            if sent.capture.spool is not None:
+                await sent.capture.spool.release()
 
     async def _finish(self, sent: Sent, store: UrlStore, producer: Producer) -> Verdict:
         capture, claim = sent.capture, sent.claim
         host = self._governor.host(claim.host)
-        verdict = self._judge(sent, host)
+        verdict = self._judge(sent, host, coding_cut=await self._lost_its_end(capture))
         if verdict.site_failure and await self._was_ours():
             await self._steps.hand_back(store, [claim], self._clock.wall_us() + 30_000_000, self._clock.wall_us())
             return verdict
@@ -208,7 +212,7 @@ class Exchange:
                 lease_us = now_us + int(self._settings.work.lease_seconds * 1e6)
                 await store.renew([claim], now_us, lease_us)
 
-    def _judge(self, sent: Sent, host: HostState) -> Verdict:
+    def _judge(self, sent: Sent, host: HostState, *, coding_cut: bool = False) -> Verdict:
         domain = registrable_domain(sent.claim.host)
         if sent.capture.failure is None:
             self._outage.answered(domain)
@@ -222,15 +226,21 @@ class Exchange:
             jitter=self._random.fraction(),
             wait_us=host.row.wait_us,
             counts=0 < sent.claim.latest_us < host.last_good_us,
-            coding_cut=self._lost_its_end(sent.capture),
+            coding_cut=coding_cut,
         )
 
-    def _lost_its_end(self, capture: Capture) -> bool:
+    async def _lost_its_end(self, capture: Capture) -> bool:
         """Whether only a decoder can tell that a page is cut: its framing is whole."""
         head = capture.head
         if head is None or capture.truncated or not 200 <= head.status < 300:
             return False
-        return self._coding_is_cut(capture.payload, head.get(b"content-encoding"))
+        coding, spool = head.get(b"content-encoding"), capture.spool
+        if spool is None or not coding:
+            return self._coding_is_cut(capture.payload, coding)
+        try:
+            return await spool.examine(lambda: self._coding_is_cut(spool.payload(), coding))
+        except OSError as error:
+            raise CannotGoOn(f"a large body cannot be read back: {error}") from error
 
     async def _was_ours(self) -> bool:
         await self._clock.sleep(Outage.SETTLE_SECONDS)
@@ -250,6 +260,8 @@ class Exchange:
         capture = sent.capture
         failure = capture.failure
         detail = CODING_CUT if verdict.coding_cut else ""
+        if capture.insecure_tls:
+            detail = f"accepted although invalid: {capture.insecure_tls}"
         return Outcome(
             fp=sent.claim.fp,
             fetched_us=capture.started_us,
@@ -258,7 +270,7 @@ class Exchange:
             failure=failure.kind if failure else "",
             detail=failure.detail[:300] if failure else detail,
             location=location,
-            wire_bytes=len(capture.response_bytes),
+            wire_bytes=capture.wire_bytes,
             truncated=capture.truncated or "",
             duration_us=capture.duration_us,
             remote_ip=capture.remote_ip,
@@ -266,6 +278,7 @@ class Exchange:
             robots_rule=sent.licence.rule or "",
             gap_us=sent.gap_us,
             page=verdict.page,
+            insecure_tls=bool(capture.insecure_tls),
         )
 
     def _event(self, claim: Claim, outcome: Outcome) -> DocumentFetched:
@@ -306,6 +319,7 @@ def _meta(sent: Sent) -> CaptureMeta:
         robots_digest=sent.licence.digest,
         robots_rule=sent.licence.rule or "",
         gap_us=sent.gap_us,
+        insecure_tls=bool(sent.capture.insecure_tls),
     )
 
 
@@ -320,6 +334,9 @@ def limits_of(settings: Settings) -> FetchLimits:
         header_bytes_max=fetching.header_bytes_max,
         body_bytes_max=fetching.body_bytes_max,
         body_in_memory_bytes_max=fetching.body_bytes_max,
+        spool_above_bytes=fetching.spool_above_bytes,
+        throughput_bytes_per_second_min=fetching.throughput_bytes_per_second_min,
+        throughput_window_seconds=fetching.throughput_window_seconds,
         connect_seconds_max=fetching.connect_seconds_max,
         idle_seconds_max=fetching.idle_seconds_max,
         wall_seconds_max=fetching.wall_seconds_max,

@@ -20,6 +20,7 @@ from limpet.fetch import Capture, FetchRequest, Head, redirect_target
 from limpet.model.errors import CannotGoOn, LimpetError
 from limpet.model.outcome import Outcome
 from limpet.model.urls import InvalidUrl, canonicalize, split
+from limpet.model.verdict import TLS_CERTIFICATE
 from limpet.obs import log_event
 from limpet.politeness import Governor, HostState, Permit, retry_after_us
 from limpet.robots import (
@@ -39,6 +40,7 @@ from limpet.robots import (
     next_step,
 )
 from limpet.robots.retrieval.answers import UNPARSEABLE
+from limpet.robots.retrieval.state import RetryPolicy
 from limpet.runtime import Random
 from limpet.urlstore import AuthorityRow, UrlStore
 from limpet.warc import CaptureMeta
@@ -97,8 +99,10 @@ class RobotsDesk:
             limits_of(settings),
             body_bytes_max=ROBOTS_BODY_BYTES_MAX,
             body_in_memory_bytes_max=ROBOTS_BODY_BYTES_MAX,
+            spool_above_bytes=2 * ROBOTS_BODY_BYTES_MAX,  # never: the whole is read at once
         )
         self._longest_seconds = longest_fetch_us(settings) / 1e6
+        self._policy = RetryPolicy(nxdomain_us=int(settings.retries.nxdomain_seconds * 1e6))
         self._judge = RobotsJudge()
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._body_bytes = 0
@@ -158,7 +162,7 @@ class RobotsDesk:
         before = self._known[authority]
         now_us = self._clock.wall_us()
         dated_us = now_us if settled.status == "unreachable" else asked_us  # a copy is as old as its request
-        state = advance(before.state, settled, dated_us, self._random.fraction())
+        state = advance(before.state, settled, dated_us, self._random.fraction(), self._policy)
         row = AuthorityRow(
             authority=authority,
             host=host.row.host,
@@ -238,13 +242,16 @@ class RobotsDesk:
         request = FetchRequest(url=url, headers=self._exchange.headers, limits=self._limits, owned=permit.state.owned)
         capture = await self._exchange.exchange(request, permit, store)
         if capture.failure is not None:
-            return NetworkFailure(capture.failure.kind, capture.failure.nxdomain)
+            kind = TLS_CERTIFICATE if capture.failure.certificate else capture.failure.kind
+            return NetworkFailure(kind, capture.failure.nxdomain)
         await self._archive(capture)
         return self._answer(capture)
 
     async def _archive(self, capture: Capture) -> None:
         members, _ = self._archivist.members(
-            capture, CaptureMeta(kind="robots"), Outcome(fp=b"", fetched_us=capture.started_us, url=capture.url)
+            capture,
+            CaptureMeta(kind="robots", insecure_tls=bool(capture.insecure_tls)),
+            Outcome(fp=b"", fetched_us=capture.started_us, url=capture.url),
         )
         while True:
             try:

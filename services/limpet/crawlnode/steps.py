@@ -17,7 +17,7 @@ from limpet.model.outcome import Outcome
 from limpet.model.verdict import Verdict
 from limpet.politeness.orders import CANCELLED_BY
 from limpet.runtime import Mortality
-from limpet.segments import Location, SegmentWriter
+from limpet.segments import Appendable, Location, SegmentWriter
 from limpet.urlstore import AuthorityRow, Claim, Completion, HostRow, UrlStore
 
 CANCEL_URLS_MAX: Final = 1_000
@@ -52,7 +52,7 @@ class FetchSteps:
         await store.put_host(host)
         self._crashpoint("fetch.wait.after")
 
-    async def append(self, members: Sequence[bytes]) -> list[Location]:
+    async def append(self, members: Sequence[Appendable]) -> list[Location]:
         """Step 4: the capture is replicated, synced and readable."""
         self._crashpoint("fetch.append.before")
         locations = await self._segments.append(members)

@@ -23,7 +23,7 @@ from limpet.fetch import Owned
 from limpet.model.events import DocumentFetched, PageLinks
 from limpet.model.identity import Fingerprinter
 from limpet.parser.decode import DecodeLimits
-from limpet.parser.page import parse_member
+from limpet.parser.page import parse_any
 from limpet.parser.wants import Wants
 from limpet.reconciler.verify_links import WantedLink
 
@@ -54,7 +54,7 @@ class FolderLinks:
 
     def __call__(self, member: bytes, page: DocumentFetched) -> list[WantedLink]:
         """See `AdmissibleLinks.__call__`."""
-        parsed = parse_member(
+        parsed = parse_any(
             member,
             page,
             links_max=self._settings.rules.page_links_max,

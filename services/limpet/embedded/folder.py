@@ -114,6 +114,13 @@ class Folder:
         return self.run / "quota"
 
     @property
+    def spool(self) -> Path:
+        """Large bodies on their way into the archive; made when missing. Nothing in it outlives its process."""
+        path = self.run / "spool"
+        path.mkdir(exist_ok=True)
+        return path
+
+    @property
     def shares_file(self) -> Path:
         """Ceilings that span workers: what each holds of them, and the requests of the day."""
         return self.run / "shares"

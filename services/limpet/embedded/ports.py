@@ -7,7 +7,8 @@ from typing import Literal
 from limpet.clock import Clock, SystemClock
 from limpet.config import Settings
 from limpet.embedded.parts import REAL_PARTS, Parts
-from limpet.fetch import Fetcher, Gate, Owned, SystemResolver, WireFetcher
+from limpet.fetch import Fetcher, Gate, Owned, WireFetcher
+from limpet.fetch.dns import DnsResolver
 from limpet.runtime import Disk, Immortal, Mortality, Random, Runner, SystemDisk, SystemRandom, ThreadRunner
 
 MakeFetcher = Callable[[Settings, Clock], Fetcher]
@@ -15,7 +16,12 @@ MakeFetcher = Callable[[Settings, Clock], Fetcher]
 
 def wire_fetcher(settings: Settings, clock: Clock) -> Fetcher:
     """The real engine behind the connect gate."""
-    return WireFetcher(clock, Gate(Owned.parse(settings.owned)), SystemResolver(clock))
+    return WireFetcher(
+        clock,
+        Gate(Owned.parse(settings.owned)),
+        DnsResolver(clock, settings.fetching.nameservers),
+        accept_invalid_cert=settings.accept_invalid_cert,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,13 +27,15 @@ from limpet.embedded.notifier import Notifier, post_json
 from limpet.embedded.orderbook import OrderBook
 from limpet.embedded.ports import Ports
 from limpet.embedded.quota import Quota
+from limpet.embedded.robots_body import decode_robots
 from limpet.embedded.shards import Marks, Shard, Shards
-from limpet.fetch import Capture, Fetcher, Owned
+from limpet.embedded.spooling import open_spool
+from limpet.fetch import Fetcher, Owned, Spooling
 from limpet.fetch.denylist import packed
 from limpet.model.errors import CannotGoOn
 from limpet.model.urls import split
 from limpet.obs import log_event
-from limpet.parser.decode import CODING_ERROR, CODING_INCOMPLETE, DecodeLimits, coding_is_cut, decode_body
+from limpet.parser.decode import coding_is_cut
 from limpet.parser.kept import KeptBodies
 from limpet.parser.page import PARSER_VERSION
 from limpet.parser.service import Parser
@@ -52,7 +54,6 @@ __all__ = ["ClockMoved", "Ports", "Quota", "Ring", "SeedReport", "admit_seeds", 
 UPKEEP_SECONDS = 5.0
 CLOCK_SETTLE_SECONDS = 10.0
 DAY_US = 86_400_000_000
-ROBOTS_LIMITS = DecodeLimits(decoded_bytes_max=1_000_000)
 _LOG = logging.getLogger("limpet.ring")
 
 
@@ -92,8 +93,10 @@ class Ring:
         self._commits = ports.make_runner("commits")
         self._appends = ports.make_runner("appends")
         self._parses = ports.make_runner("parses")
+        self._long_appends = ports.make_runner("long-appends")
+        self._spooling = ports.make_runner("spool")
         self._shards = Shards(folder, settings, ports, self._clock, self._commits)
-        self._segments = segments_of_folder(folder, settings, ports, self._clock, self._appends)
+        self._segments = segments_of_folder(folder, settings, ports, self._clock, self._appends, self._long_appends)
         self._seen: dict[int, SqliteSeen] = {}
         self._kept = KeptBodies()
         self._desks: dict[int, Desk] = {}
@@ -114,6 +117,10 @@ class Ring:
         archivist = Archivist(facts, self._ports.random, clock)
         writer = await self._segments.open_writer(self.incarnation, archivist.warcinfo)
         fetcher = self._ports.make_fetcher(self._settings, clock)
+        if isinstance(fetcher, Spooling):
+            fetcher.spool_into(
+                await open_spool(self._folder, self._settings, self._ports.disk, self._spooling, self.incarnation)
+            )
         health = self._ports.parts.health(
             clock, self._parts(writer), age_seconds_max=self._settings.work.health_seconds_max
         )
@@ -145,6 +152,8 @@ class Ring:
         self._parses.close()
         self._commits.close()
         self._appends.close()
+        self._long_appends.close()
+        self._spooling.close()
 
     def abandon(self) -> None:
         """Die, in a rehearsal: nothing is flushed, nothing is said."""
@@ -467,7 +476,12 @@ def governor_of(settings: Settings, ports: Ports, clock: DurableClock, shares: S
 
 
 def segments_of_folder(
-    folder: Folder, settings: Settings, ports: Ports, clock: DurableClock, runner: Runner
+    folder: Folder,
+    settings: Settings,
+    ports: Ports,
+    clock: DurableClock,
+    runner: Runner,
+    long_runner: Runner | None = None,
 ) -> LocalSegments:
     """The folder's archive. Reads run on the caller's thread: they hit the page cache, a thread would cost more."""
     return LocalSegments(
@@ -478,15 +492,5 @@ def segments_of_folder(
         min_free_bytes=settings.min_free_bytes,
         limits=WriterLimits(roll_bytes=folder.facts.segment_bytes),
         reader=InlineRunner(),
+        long_runner=long_runner,
     )
-
-
-def decode_robots(capture: Capture) -> bytes | None:
-    """The body of a robots.txt answer, bounded; None when a piece is missing that may hold the rule that matters."""
-    if capture.truncated in {"disconnect", "time"}:
-        return None
-    head = capture.head
-    decoded = decode_body(capture.payload, head.get(b"content-encoding") if head else None, ROBOTS_LIMITS)
-    if decoded.flags & {CODING_INCOMPLETE, CODING_ERROR} and len(decoded.data) < ROBOTS_LIMITS.decoded_bytes_max // 2:
-        return None
-    return decoded.data

@@ -6,7 +6,7 @@ be decoded is always returned, and every departure from the rules is a flag.
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple, cast
 
 import msgspec
@@ -32,6 +32,7 @@ _FHCRC, _FEXTRA, _FNAME, _FCOMMENT, _RESERVED = 2, 4, 8, 16, 0xE0
 _SLICE_BYTES: Final = 65_536
 _SALVAGE_SLICE_BYTES: Final = 256
 _RAW_DEFLATE: Final = -15
+_WRAPPED_GZIP: Final = 31
 _DAMAGE = cast("type[Exception]", isal_zlib.error)  # its stub calls it an instance
 _NO_FLAGS: Final[frozenset[str]] = frozenset()
 
@@ -80,9 +81,49 @@ def decode_body(payload: bytes, content_encoding: bytes | None, limits: DecodeLi
     return Decoded(data, frozenset(flags))
 
 
-def coding_is_cut(payload: bytes, content_encoding: bytes | None) -> bool:
-    """Whether the coded stream ends too early. Costs an inflation; a plain body costs nothing."""
+def coding_is_cut(payload: bytes | Iterable[bytes], content_encoding: bytes | None) -> bool:
+    """Whether the coded stream ends too early. Costs an inflation; a plain body costs nothing.
+
+    Of a payload in pieces nothing is kept, and no more is read than the parser would decode.
+    """
+    if not isinstance(payload, bytes):
+        return _stream_is_cut(payload, content_encoding, DecodeLimits())
     return CODING_INCOMPLETE in decode_body(payload, content_encoding, DecodeLimits()).flags
+
+
+def _stream_is_cut(pieces: Iterable[bytes], content_encoding: bytes | None, limits: DecodeLimits) -> bool:
+    """For the one coding in use; of a chain nobody asked for, only the payload at hand would tell."""
+    codings = _codings(content_encoding)
+    if len(codings) != 1 or codings[0] not in (b"gzip", b"x-gzip"):
+        return False
+    left, members, member = limits.decoded_bytes_max, 0, b""
+    decoder = None
+    for piece in pieces:
+        data = member + piece
+        member = b""
+        while data:
+            if decoder is None:
+                if len(data) < len(_GZIP_MAGIC):
+                    member = data  # the next piece tells
+                    break
+                if not data.startswith(_GZIP_MAGIC) or members >= limits.members_max:
+                    return False
+                decoder, members = isal_zlib.decompressobj(wbits=_WRAPPED_GZIP), members + 1
+            try:
+                made = decoder.decompress(data, _SLICE_BYTES)
+            except _DAMAGE:
+                return False
+            left -= len(made)
+            if left <= 0:
+                return False
+            data = decoder.unused_data if decoder.eof else decoder.unconsumed_tail
+            decoder = None if decoder.eof else decoder
+    while decoder is not None and not decoder.eof:
+        made = decoder.decompress(b"", _SLICE_BYTES)  # output that the last piece left behind
+        left -= len(made)
+        if not made or left <= 0:
+            return left > 0
+    return False
 
 
 def _codings(value: bytes | None) -> list[bytes]:

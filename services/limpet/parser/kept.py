@@ -3,9 +3,10 @@ to read it, moments later. Bodies that are not at hand any more are inflated aga
 """
 
 import hashlib
+from collections.abc import Iterable
 from typing import Final
 
-from limpet.parser.decode import CODING_INCOMPLETE, Decoded, DecodeLimits, decode_body
+from limpet.parser.decode import CODING_INCOMPLETE, Decoded, DecodeLimits, coding_is_cut, decode_body
 
 KEPT_BYTES_MAX: Final = 8_000_000
 """Decoded bytes kept at once; the oldest go first."""
@@ -24,10 +25,12 @@ class KeptBodies:
         self._kept_bytes = 0
         self._kept_bytes_max = kept_bytes_max
 
-    def coding_is_cut(self, payload: bytes, content_encoding: bytes | None) -> bool:
-        """See `limpet.parser.decode.coding_is_cut`."""
+    def coding_is_cut(self, payload: bytes | Iterable[bytes], content_encoding: bytes | None) -> bool:
+        """See `limpet.parser.decode.coding_is_cut`. A payload in pieces is kept nowhere, and may be on any thread."""
         if not content_encoding:
             return False
+        if not isinstance(payload, bytes):
+            return coding_is_cut(payload, content_encoding)
         decoded = decode_body(payload, content_encoding, DecodeLimits())
         if len(decoded.data) <= BODY_BYTES_MAX:
             self._keep((hashlib.sha256(payload).hexdigest(), content_encoding), decoded)

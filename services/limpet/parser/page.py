@@ -1,10 +1,12 @@
 """From one archived record to what the parser publishes: read, verify, decode, extract."""
 
+import contextlib
 import hashlib
 from collections.abc import Sequence
 
 import msgspec
 
+from limpet.fetch import Head
 from limpet.model.events import DocumentFetched, Link
 from limpet.model.links import LinkKind
 from limpet.parser import linkheader, signals, sitemaps
@@ -15,12 +17,17 @@ from limpet.parser.kept import KeptBodies
 from limpet.parser.links import PAGES, Page, essence_of, extract, redirect_target
 from limpet.parser.resolve import resolve
 from limpet.parser.wants import NAVIGATION_ONLY, Wants
-from limpet.warc import WarcError, parse_record, split_response
+from limpet.warc import RecordStream, RecordTooLargeError, WarcError, parse_record, split_response
 
 PARSER_VERSION = 1
-RECORD_BYTES_MAX = 1_100_000_000
+RECORD_BYTES_MAX = 4_194_304
+"""Blocks beyond are read as a stream."""
 LIGHT_RECORD_BYTES_MAX = 300_000
 LIGHT_BODY_BYTES_MAX = 1_000_000
+
+DIGEST_UNCHECKED = "digest_unchecked"
+"""Flag of an output: the body is longer than what is parsed of it, and the rest was not read."""
+
 LINKS_PER_PAGE = "links_per_page"
 URL_TOO_LONG = "url_too_long"
 """Admission's names for what the parser already leaves out; counted with admission's own rejects."""
@@ -38,6 +45,10 @@ class ParseError(ValueError):
 
 class HeavyBodyError(Exception):
     """The body is one to be parsed beside the event loop, not in it."""
+
+
+class TooLargeError(ValueError):
+    """The record is to be read as a stream."""
 
 
 class Parsed(msgspec.Struct, frozen=True):
@@ -64,28 +75,90 @@ def parse_member(
     `kept` may have the body decoded already; `limits` are the default ones then. `light`: `HeavyBodyError` is raised
     soon for what takes longer than an event loop should be held up.
     Raises `ParseError` when the record is damaged or is not the one whose digest the event carries: a parse of other
-    bytes would be a fact about something that was never fetched.
+    bytes would be a fact about something that was never fetched. `TooLargeError` when it is for `parse_stream`.
     """
     if light and len(member) > LIGHT_RECORD_BYTES_MAX:
         raise HeavyBodyError
     try:
         record = parse_record(member, block_bytes_max=RECORD_BYTES_MAX)
+    except RecordTooLargeError as error:
+        raise TooLargeError(str(error)) from error
+    except WarcError as error:
+        raise ParseError(f"damaged record: {error}") from error
+    try:
         http = split_response(record.block)
     except WarcError as error:
         raise ParseError(f"damaged record: {error}") from error
     if hashlib.sha256(http.payload).hexdigest() != event.payload_sha256:
         raise ParseError("payload digest differs from the event's")
-    if http.head.status in _REDIRECTS:
-        return _redirect(http.head.get(b"location"), event.url)
-    coding = http.head.get(b"content-encoding")
-    decoded = kept.take(event.payload_sha256, coding) if kept is not None else None
+    decoded = kept.take(event.payload_sha256, http.head.get(b"content-encoding")) if kept is not None else None
+    return _read(http.head, http.payload, event, links_max, limits, wants, decoded=decoded, light=light)
+
+
+def parse_any(
+    member: bytes, event: DocumentFetched, *, links_max: int, limits: DecodeLimits, wants: Wants = NAVIGATION_ONLY
+) -> Parsed:
+    """`parse_member`, or `parse_stream` where the record is too large for that. Raises `ParseError`."""
+    with contextlib.suppress(TooLargeError):
+        return parse_member(member, event, links_max=links_max, limits=limits, wants=wants)
+    stream = RecordStream(payload_bytes_max(event, limits, wants))
+    try:
+        stream.feed(member, until_full=True)
+    except WarcError as error:
+        raise ParseError(f"damaged record: {error}") from error
+    return parse_stream(stream, event, links_max=links_max, limits=limits, wants=wants)
+
+
+def parse_stream(
+    stream: RecordStream,
+    event: DocumentFetched,
+    *,
+    links_max: int,
+    limits: DecodeLimits,
+    wants: Wants = NAVIGATION_ONLY,
+) -> Parsed:
+    """The same for a record that was read as a stream, to its end or until its payload was `full`.
+
+    Of one that is longer than that, the digest is left unchecked, which a flag says: that would take reading a
+    gigabyte to find the links in its beginning.
+    """
+    if stream.head is None or not (stream.done or stream.full):
+        raise ParseError("damaged record: cut short")
+    if stream.done and stream.payload_sha256_hex != event.payload_sha256:
+        raise ParseError("payload digest differs from the event's")
+    parsed = _read(stream.head, stream.take(), event, links_max, limits, wants)
+    if stream.done:
+        return parsed
+    return msgspec.structs.replace(parsed, flags=tuple(sorted({*parsed.flags, DIGEST_UNCHECKED})))
+
+
+def payload_bytes_max(event: DocumentFetched, limits: DecodeLimits, wants: Wants) -> int:
+    """How much of a long payload is parsed; a sitemap may be longer than a page."""
+    is_sitemap = wants.extras and _run(event.hops) == "M"
+    return max(limits.decoded_bytes_max, sitemaps.LIMITS.decoded_bytes_max if is_sitemap else 0)
+
+
+def _read(
+    head: Head,
+    payload: bytes,
+    event: DocumentFetched,
+    links_max: int,
+    limits: DecodeLimits,
+    wants: Wants,
+    *,
+    decoded: Decoded | None = None,
+    light: bool = False,
+) -> Parsed:
+    if head.status in _REDIRECTS:
+        return _redirect(head.get(b"location"), event.url)
+    coding = head.get(b"content-encoding")
     if decoded is None:
-        decoded = decode_body(http.payload, coding, limits)
+        decoded = decode_body(payload, coding, limits)
     if wants.extras and DECODED_LIMIT in decoded.flags and sitemaps.is_sitemap(decoded.data):
-        decoded = decode_body(http.payload, coding, sitemaps.LIMITS)  # a sitemap may be longer than a page
+        decoded = decode_body(payload, coding, sitemaps.LIMITS)  # a sitemap may be longer than a page
     if light and _is_heavy(decoded.data, event.hops, wants):
         raise HeavyBodyError
-    return _document(http.head.headers, decoded, event, links_max, wants)
+    return _document(head.headers, decoded, event, links_max, wants)
 
 
 def _is_heavy(body: bytes, hops: str, wants: Wants) -> bool:

@@ -28,11 +28,24 @@ from limpet.model.events import (
 from limpet.model.urls import split
 from limpet.parser.decode import DecodeLimits
 from limpet.parser.kept import KeptBodies
-from limpet.parser.page import PARSER_VERSION, HeavyBodyError, Parsed, ParseError, parse_member, was_needed
+from limpet.parser.long import read_long
+from limpet.parser.page import (
+    PARSER_VERSION,
+    RECORD_BYTES_MAX,
+    HeavyBodyError,
+    Parsed,
+    ParseError,
+    TooLargeError,
+    parse_member,
+    parse_stream,
+    payload_bytes_max,
+    was_needed,
+)
 from limpet.parser.wants import NAVIGATION_ONLY, Wants
 from limpet.runtime import InlineRunner, Mortality, Runner
 from limpet.segments import SegmentStore
 from limpet.urlstore import Job, ParseOutput, Reject, UrlStore
+from limpet.warc import RecordStream
 
 IDLE_SECONDS = 0.25
 PORTION_BYTES_MIN = 2_000_000
@@ -216,6 +229,8 @@ class Parser:
 
     async def _try(self, event: DocumentFetched) -> Parsed | ParseError:
         """Steps 2 and 3. Whatever a body does to the parser is that body's own outcome."""
+        if event.location.length > RECORD_BYTES_MAX:
+            return await self._try_long(event)
         try:
             member = await self._segments.read(event.location)
         except (KeyError, ValueError) as error:
@@ -223,10 +238,15 @@ class Parser:
         try:
             return self._read(member, event, light=True)
         except HeavyBodyError:
-            return await self._runner.run(lambda: self._read(member, event, light=False))
+            try:
+                return await self._runner.run(lambda: self._read(member, event, light=False))
+            except TooLargeError:
+                return await self._try_long(event)
+        except TooLargeError:
+            return await self._try_long(event)
 
     def _read(self, member: bytes, event: DocumentFetched, *, light: bool) -> Parsed | ParseError:
-        """Step 3. `light` says that the event loop is waiting; raises `HeavyBodyError` only then."""
+        """Step 3. `light` says that the event loop is waiting; raises `HeavyBodyError` only then. `TooLargeError`."""
         try:
             return parse_member(
                 member,
@@ -239,9 +259,27 @@ class Parser:
             )
         except ParseError as error:
             return error
-        except HeavyBodyError:
+        except (HeavyBodyError, TooLargeError):
             raise
         except Exception as error:  # noqa: BLE001 - a fault of ours on hostile bytes becomes a job, not a dead worker
+            return ParseError(f"parser fault: {type(error).__name__}: {error}")
+
+    async def _try_long(self, event: DocumentFetched) -> Parsed | ParseError:
+        """The same for a record that is read as a stream, no further than it is parsed."""
+        payload_max = payload_bytes_max(event, DecodeLimits(), self._wants)
+        try:
+            stream = await read_long(self._segments, event.location, payload_max, self._clock)
+        except (KeyError, ValueError) as error:
+            return ParseError(f"unreadable record: {error}")
+        return await self._runner.run(lambda: self._read_long(stream, event))
+
+    def _read_long(self, stream: RecordStream, event: DocumentFetched) -> Parsed | ParseError:
+        try:
+            links_max = self._settings.rules.page_links_max
+            return parse_stream(stream, event, links_max=links_max, limits=DecodeLimits(), wants=self._wants)
+        except ParseError as error:
+            return error
+        except Exception as error:  # noqa: BLE001 - see _read
             return ParseError(f"parser fault: {type(error).__name__}: {error}")
 
     async def _count(self, pages: Sequence[tuple[DocumentFetched, Parsed]]) -> None:

@@ -29,21 +29,24 @@ from limpet.warc import (
     CaptureSpan,
     CaptureView,
     Record,
+    RecordStream,
     Scanner,
     WarcError,
     capture_of,
     index_line,
     index_of,
     line_of,
+    long_capture_of,
     parse_fields,
     parse_record,
     parse_segment_name,
 )
 
 READ_BYTES = 1_048_576
-RECORD_BYTES_MAX = 1_100_000_000
 ADOPTIONS_MAX = 64  # that share their commits
 ADOPTIONS_BYTES_MAX = 8_388_608
+RECORD_BYTES_MAX = 4_194_304  # longer ones are read as streams
+LONG_PAYLOAD_BYTES_MAX = 20_000_000  # kept of those: what a decoder is given
 
 
 class _Found(msgspec.Struct):
@@ -199,9 +202,7 @@ class Recovery:
         nobody parses until the reconciler looks, and a crawl that calls itself done before.
         """
         try:
-            response = await self._record(name, span.response.offset, span.response.length)
-            metadata = await self._record(name, span.metadata.offset, span.metadata.length)
-            view = capture_of([response, metadata])
+            view = await self._view(name, span)
         except (WarcError, ValueError):
             return 0
         store = self._store_of(view.url)
@@ -221,6 +222,23 @@ class Recovery:
         adopted = await store.adopt(outcome, verdict.state, verdict.reason, self._clock.wall_us())
         self._crashpoint("recover.adopt.after")
         return int(adopted)
+
+    async def _view(self, name: str, span: CaptureSpan) -> CaptureView:
+        """The capture as its records tell it; a long one is read as a stream. Raises WarcError, ValueError."""
+        metadata = await self._record(name, span.metadata.offset, span.metadata.length)
+        if span.response.header.block_bytes <= RECORD_BYTES_MAX:
+            response = await self._record(name, span.response.offset, span.response.length)
+            return capture_of([response, metadata])
+        stream = RecordStream(LONG_PAYLOAD_BYTES_MAX)
+        offset, end = span.response.offset, span.response.offset + span.response.length
+        while offset < end:
+            data = await self._segments.read_raw(name, offset, min(READ_BYTES, end - offset))
+            if not data:
+                break
+            offset += len(data)
+            stream.feed(data)
+            await self._clock.sleep(0)
+        return long_capture_of(stream, metadata)
 
     async def _record(self, name: str, offset: int, length: int) -> Record:
         return parse_record(await self._segments.read(Location(name, offset, length)), block_bytes_max=RECORD_BYTES_MAX)
@@ -318,6 +336,7 @@ def _outcome(view: CaptureView, row: UrlRow, location: Location, verdict: Verdic
         page=verdict.page and not is_redirect(view.status),
         etag=_text(head, b"etag"),
         last_modified=_text(head, b"last-modified"),
+        insecure_tls=bool(view.fields.get("insecure-tls")),
     )
 
 

@@ -66,7 +66,12 @@ class Fetching(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     idle_seconds_max: Seconds = 30.0
     wall_seconds_max: Span = 120.0
     header_bytes_max: Count = 262_144
-    body_bytes_max: Count = 16_777_216
+    body_bytes_max: Count = 1_000_000_000
+    spool_above_bytes: Annotated[int, msgspec.Meta(ge=16_384, le=16_777_216)] = 262_144
+    spool_bytes_max: Count = 4_000_000_000  # of one worker
+    nameservers: tuple[str, ...] = ()  # addresses, with a port if it is not 53; () = those of /etc/resolv.conf
+    throughput_bytes_per_second_min: Seconds = 64.0  # 0 = no such limit
+    throughput_window_seconds: Span = 20.0
 
 
 class Retries(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -77,6 +82,7 @@ class Retries(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     failures_max: Count = 3
     interruptions_alone_max: Count = 5
     parse_attempts_max: Count = 3
+    nxdomain_seconds: Seconds = 43_200.0
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -125,6 +131,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     rules: Rules = Rules()
     notify: Notify = Notify()
     owned: tuple[str, ...] = ()
+    accept_invalid_cert: tuple[str, ...] = ()  # hosts
     min_free_bytes: Annotated[int, msgspec.Meta(ge=0)] = 200_000_000
 
 
@@ -151,6 +158,11 @@ def contradiction(settings: Settings) -> str:
         return (
             f"work.lease_seconds = {settings.work.lease_seconds:g} must be longer than the longest fetch, "
             f"fetching.connect_seconds_max + wall_seconds_max = {longest_seconds:g}: nothing could ever be sent"
+        )
+    if settings.fetching.spool_bytes_max < settings.fetching.body_bytes_max:
+        return (
+            f"fetching.spool_bytes_max = {settings.fetching.spool_bytes_max} must hold one body of "
+            f"fetching.body_bytes_max = {settings.fetching.body_bytes_max}: raise the one or lower the other"
         )
     webhook = settings.notify.webhook
     if webhook and not webhook.startswith(("http://", "https://")):

@@ -1,9 +1,9 @@
 """One HTTP exchange: `fetch(request) -> Capture` keeps the bytes of the wire and never raises for a fault of the site.
 
 `port` is the contract; `engine` fills it over asyncio sockets (`http1`, `head`, `chunked` read the response without
-I/O; `exchange` is the connection; `connect` opens it; `gate` and `denylist` say where connections may go; `resolver`
-looks names up). `limpet.fetch.httpx_transport` offers any fetcher to httpx; it is imported by name, so that a crawl
-without it does not load httpx.
+I/O; `exchange` is the connection; `spool` keeps large bodies on disk; `connect` opens it; `gate` and `denylist` say
+where connections may go; `resolver` looks names up). `limpet.fetch.httpx_transport` offers any fetcher to httpx; it is
+imported by name, so that a crawl without it does not load httpx.
 """
 
 from limpet.fetch.connect import default_ssl_context
@@ -19,9 +19,11 @@ from limpet.fetch.port import (
     NetFailure,
     NetFailureKind,
     OnHead,
+    Spooled,
 )
 from limpet.fetch.redirects import redirect_target
 from limpet.fetch.resolver import Answer, Lookup, Resolver, SystemResolver
+from limpet.fetch.spool import Spool, Spooling, SpoolLimits
 
 __all__ = [
     "Answer",
@@ -38,6 +40,10 @@ __all__ = [
     "OnHead",
     "Owned",
     "Resolver",
+    "Spool",
+    "SpoolLimits",
+    "Spooled",
+    "Spooling",
     "SystemResolver",
     "WireFetcher",
     "default_ssl_context",

@@ -38,6 +38,11 @@ class ChunkedBody:
             elif not self._take_line(buffer):
                 return
 
+    def rebase(self, dropped_bytes: int) -> None:
+        """`dropped_bytes` were taken off the front of the buffer; none of them at or behind `end`."""
+        self.end -= dropped_bytes
+        self._seen -= dropped_bytes
+
     def _take_data(self, buffer: bytearray) -> bool:
         part = buffer[self.end : self.end + self._left_bytes]
         self.payload += part
@@ -80,3 +85,23 @@ class ChunkedBody:
             self.last_chunk_seen = match is not None and self._left_bytes == 0
         if not self.broken:
             self.end = self._seen = after
+
+
+class Dechunker:
+    """Takes the chunk framing off a body that comes in pieces, in memory that does not grow with it."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._chunks = ChunkedBody(0, SIZE_LINE_BYTES_MAX)
+
+    def feed(self, data: bytes) -> bytes:
+        """The payload in `data`; b"" for ever once the body ended or broke."""
+        if self._chunks.complete or self._chunks.broken:
+            return b""
+        self._buffer += data
+        self._chunks.advance(self._buffer)
+        payload, self._chunks.payload = bytes(self._chunks.payload), bytearray()
+        done = self._chunks.end
+        del self._buffer[:done]
+        self._chunks.rebase(done)
+        return payload

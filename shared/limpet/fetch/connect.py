@@ -2,6 +2,7 @@
 
 import asyncio
 import ssl
+from collections.abc import Iterable
 
 import msgspec
 
@@ -10,6 +11,7 @@ from limpet.fetch.failures import connect_failure, tls_failure
 from limpet.fetch.gate import Gate, bare_host
 from limpet.fetch.port import FetchRequest, NetFailure
 from limpet.fetch.resolver import Resolver
+from limpet.fetch.spool import Spool
 from limpet.fetch.target import Target
 
 ADDRESSES_TRIED_MAX = 3
@@ -20,6 +22,14 @@ def default_ssl_context() -> ssl.SSLContext:
     """The system's authorities, names verified, HTTP/1.1 offered by ALPN."""
     context = ssl.create_default_context()
     context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+def insecure_ssl_context() -> ssl.SSLContext:
+    """The same without any check of names and authorities."""
+    context = default_ssl_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
     return context
 
 
@@ -38,15 +48,25 @@ class Opened(msgspec.Struct, frozen=True):
 
     exchange: Exchange
     address: str
+    insecure_tls: str = ""  # what is wrong with the certificate that was accepted on request
 
 
 class Connector:
     """Resolves, judges, connects, judges again. Never raises for a fault of the network or the site."""
 
-    def __init__(self, gate: Gate, resolver: Resolver, ssl_context: ssl.SSLContext) -> None:
+    def __init__(
+        self,
+        gate: Gate,
+        resolver: Resolver,
+        ssl_context: ssl.SSLContext,
+        accept_invalid_cert: Iterable[str] = (),
+    ) -> None:
         self._gate = gate
         self._resolver = resolver
         self._ssl_context = ssl_context
+        self._accepted = frozenset(map(bare_host, accept_invalid_cert))
+        self._insecure_context = insecure_ssl_context() if self._accepted else ssl_context
+        self.spool: Spool | None = None
 
     async def open(self, call: Call) -> Opened | NetFailure:
         """A connection to the first judged address that takes one; at most `connect_seconds_max` after the look-up."""
@@ -82,17 +102,26 @@ class Connector:
         for index, address in enumerate(addresses):
             left = len(addresses) - index
             share_ends = call.loop.time() + (until - call.loop.time()) / left if left > 1 else None
-            result = await self._attempt(call, address, share_ends)
+            result = await self._attempt(call, address, share_ends, self._ssl_context)
+            if isinstance(result, NetFailure) and result.certificate and bare_host(call.target.host) in self._accepted:
+                wrong = result.detail
+                result = await self._attempt(call, address, share_ends, self._insecure_context)
+                if isinstance(result, Opened):
+                    result = msgspec.structs.replace(result, insecure_tls=wrong)
             if isinstance(result, Opened) or result.kind in {"tls", "gate"}:
                 break
         return result
 
-    async def _attempt(self, call: Call, address: str, until: float | None) -> Opened | NetFailure:
-        exchange = Exchange(call.loop, call.request.limits, call.deadline, holds_at_head=call.holds_at_head)
+    async def _attempt(
+        self, call: Call, address: str, until: float | None, context: ssl.SSLContext
+    ) -> Opened | NetFailure:
+        exchange = Exchange(
+            call.loop, call.request.limits, call.deadline, holds_at_head=call.holds_at_head, spool=self.spool
+        )
         result: Opened | NetFailure | None = None
         try:
             async with asyncio.timeout_at(until):
-                result = await self._connect(call, address, exchange)
+                result = await self._connect(call, address, exchange, context)
         except OSError as error:  # a timeout is one too
             result = connect_failure(error, address)
         finally:
@@ -100,7 +129,9 @@ class Connector:
                 exchange.close()
         return result
 
-    async def _connect(self, call: Call, address: str, exchange: Exchange) -> Opened | NetFailure:
+    async def _connect(
+        self, call: Call, address: str, exchange: Exchange, context: ssl.SSLContext
+    ) -> Opened | NetFailure:
         """TCP, peer, TLS: in this order, so that not even a handshake reaches a peer that was not judged."""
         await call.loop.create_connection(lambda: exchange, address, call.target.port)
         reason = self._gate.check_peer(exchange.peer_ip(), address)
@@ -108,7 +139,7 @@ class Connector:
             return NetFailure(kind="gate", detail=reason)
         if call.target.scheme == "https":
             try:
-                await exchange.secure(self._ssl_context, bare_host(call.target.host))
+                await exchange.secure(context, bare_host(call.target.host))
             except (ssl.SSLError, ConnectionError, ValueError) as error:  # ValueError: a name that TLS cannot carry
                 return tls_failure(error, address)
         return Opened(exchange, address)

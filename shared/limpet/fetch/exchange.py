@@ -7,6 +7,7 @@ from typing import Final, cast
 from limpet.fetch.failures import tls_reason
 from limpet.fetch.http1 import Phase, ResponseParser
 from limpet.fetch.port import FetchLimits
+from limpet.fetch.spool import Spool, SpoolFile
 from limpet.fetch.tls import TlsStream
 
 NOISE_SECONDS_MAX: Final = 1.0
@@ -19,9 +20,10 @@ class Exchange(asyncio.Protocol):
     """Feeds a `ResponseParser` and tells its one waiter when to look. The transport is plain TCP; TLS is done here.
 
     With `holds_at_head`, reading is paused from the moment the head is complete until `resume`, so that whoever waits
-    can make the head durable before any more of the body is taken. One timer serves the idle and the wall limit; it
-    runs on the event loop's clock, so a loop with virtual time moves both. The idle limit stands still while reading
-    is paused.
+    can make the head durable before any more of the body is taken. With a `spool`, reading is paused too while what
+    has piled up is written there. One timer serves the idle, the throughput and the wall limit; it runs on the event
+    loop's clock, so a loop with virtual time moves all of them. But for the wall, they stand still while reading is
+    paused.
     """
 
     def __init__(
@@ -31,8 +33,17 @@ class Exchange(asyncio.Protocol):
         deadline: float,
         *,
         holds_at_head: bool,
+        spool: Spool | None = None,
     ) -> None:
-        self.parser = ResponseParser(limits)
+        self.parser = ResponseParser(limits, spooled=spool is not None)
+        self._spool = spool
+        self._spool_above_bytes = limits.spool_above_bytes
+        self._file: SpoolFile | None = None  # once the response has outgrown memory
+        self._spilling: asyncio.Task[None] | None = None
+        self._window_seconds = limits.throughput_window_seconds
+        self._window_bytes_min = limits.throughput_bytes_per_second_min * limits.throughput_window_seconds
+        self._window_ends = float("inf")
+        self._window_from_bytes = 0
         self._loop = loop
         self._transport: asyncio.Transport | None = None  # None before and after the connection
         self._tls: TlsStream | None = None
@@ -92,6 +103,7 @@ class Exchange(asyncio.Protocol):
         elif self._transport is not None:
             self._transport.write(data)
         self._last = self._loop.time()
+        self._open_window()
         self._rearm()
 
     async def wait(self) -> None:
@@ -105,12 +117,33 @@ class Exchange(asyncio.Protocol):
         if not self._held:
             return
         self._held = False
-        self._last = self._loop.time()
-        if self._tls is not None:
-            self._pump(self._tls)  # decrypted, or waiting to be
-        if self._transport is not None and self.parser.phase is not Phase.DONE:
-            self._transport.resume_reading()
-            self._rearm()
+        self._go_on()
+
+    async def spooled(self) -> SpoolFile | None:
+        """The file with the whole response, after its end; None when it stayed in memory. Raises `CannotGoOn`."""
+        spilling, file = self._spilling, self._file
+        if file is None:
+            return None
+        if spilling is not None:
+            if not file.writing:
+                spilling.cancel()  # it waits for room; what is in memory may be added all the same
+            await asyncio.wait([spilling])
+            if not spilling.cancelled():
+                spilling.result()
+        if self.parser.buffered_bytes:
+            await file.append(*self.parser.take())
+        return file
+
+    async def discard(self) -> None:
+        """Take away what was spooled."""
+        spilling, file = self._spilling, self._file
+        if file is None:
+            return
+        if spilling is not None:
+            if not file.writing:
+                spilling.cancel()
+            await asyncio.gather(spilling, return_exceptions=True)
+        await file.release()
 
     def close(self) -> None:
         """Drop the connection at once: nothing on it is awaited, no close_notify sent."""
@@ -126,6 +159,8 @@ class Exchange(asyncio.Protocol):
         self.parser.feed(data)
         phase = self.parser.phase
         if phase is before:
+            if phase is Phase.BODY and self.parser.buffered_bytes >= self._spool_above_bytes:
+                self._spill()
             return
         if phase is Phase.DONE:
             self._wake()
@@ -138,12 +173,53 @@ class Exchange(asyncio.Protocol):
                 self._transport.pause_reading()
             self._wake()
 
+    def _spill(self) -> None:
+        """Write what has piled up to the spool, and read on when that is done."""
+        if self._spool is None or self._spilling is not None:
+            return
+        if self._file is None:
+            self._file = self._spool.open(self.parser.body_offset, chunked=self.parser.chunked)
+        if self._transport is not None:
+            self._transport.pause_reading()
+        self._spilling = self._loop.create_task(self._write_out(self._file))
+        self._rearm()
+
+    async def _write_out(self, file: SpoolFile) -> None:
+        try:
+            await file.room()
+            await file.append(*self.parser.take())
+        except Exception as error:
+            self._wake(error)
+            raise
+        self._spilling = None
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Read on, after a pause."""
+        self._last = self._loop.time()
+        self._open_window()
+        if self._tls is not None:
+            self._pump(self._tls)  # decrypted, or waiting to be
+        if self._transport is not None and self.parser.phase is not Phase.DONE and not self._paused:
+            self._transport.resume_reading()
+            self._rearm()
+
+    @property
+    def _paused(self) -> bool:
+        return self._held or self._spilling is not None
+
+    def _open_window(self) -> None:
+        """So many bytes have to come until the window ends."""
+        if self._window_bytes_min:
+            self._window_ends = self._last + self._window_seconds
+            self._window_from_bytes = self.parser.received_bytes
+
     def _pump(self, tls: TlsStream) -> None:
         """Move what TLS can give to the parser, until it is held or dry, and send what TLS has to say."""
         try:
             if not tls.established and tls.handshake():
                 self._wake()
-            while tls.established and not self._held and self.parser.phase is not Phase.DONE:
+            while tls.established and not self._paused and self.parser.phase is not Phase.DONE:
                 data = tls.read()
                 if data is None:
                     break
@@ -190,7 +266,7 @@ class Exchange(asyncio.Protocol):
             if not self._tls.established:
                 self._wake(error or ConnectionResetError("connection closed in the TLS handshake"))
                 return
-        if self.parser.phase is not Phase.DONE and not (self._held and error is None and self._tls is not None):
+        if self.parser.phase is not Phase.DONE and not (self._paused and error is None and self._tls is not None):
             self.parser.end_of_stream(reset=error is not None)
             self._wake()
 
@@ -206,15 +282,32 @@ class Exchange(asyncio.Protocol):
     def _rearm(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        due = self._deadline if self._held else min(self._deadline, self._last + self._idle_seconds_max)
+        due = self._deadline
+        if not self._paused:
+            due = min(due, self._last + self._idle_seconds_max, self._window_ends)
         self._timer = self._loop.call_at(due, self._tick)
 
     def _tick(self) -> None:
         self._timer = None
         now = self._loop.time() + _TIMER_SLACK_SECONDS
-        idle = not self._held and now >= self._last + self._idle_seconds_max
-        if now < self._deadline and not idle:
+        why = self._overdue(now)
+        if not why:
             self._rearm()
         elif self.parser.phase is not Phase.DONE:
-            self.parser.give_up("nothing came for too long" if idle else "the time for the whole exchange ran out")
+            self.parser.give_up(why)
             self._wake()
+
+    def _overdue(self, now: float) -> str:
+        """Which limit has run out, "" for none. Opens the next window where one has ended well."""
+        if now >= self._deadline:
+            return "the time for the whole exchange ran out"
+        if self._paused:
+            return ""
+        if now >= self._last + self._idle_seconds_max:
+            return "nothing came for too long"
+        if now >= self._window_ends:
+            if self.parser.received_bytes - self._window_from_bytes < self._window_bytes_min:
+                return "too little came for too long"
+            self._window_ends = now + self._window_seconds
+            self._window_from_bytes = self.parser.received_bytes
+        return ""

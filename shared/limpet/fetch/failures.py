@@ -18,7 +18,8 @@ def connect_failure(error: OSError, address: str) -> NetFailure:
 def tls_failure(error: Exception, address: str) -> NetFailure:
     """Why the TLS handshake with `address` failed. A hang-up in it counts: some servers refuse a name that way."""
     if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError):
-        return NetFailure(kind="tls", detail=tls_reason(error))
+        is_certificate = isinstance(error, ssl.SSLCertVerificationError)
+        return NetFailure(kind="tls", detail=tls_reason(error), certificate=is_certificate)
     if isinstance(error, ValueError):  # after SSLError: a certificate error is both
         return NetFailure(kind="tls", detail=f"host name: {error}")
     return NetFailure(kind="tls", detail=f"{address} closed the connection in the TLS handshake")

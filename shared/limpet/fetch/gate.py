@@ -46,7 +46,7 @@ class Owned:
         networks: list[tuple[int, int, int]] = []
         for entry in entries:
             text = bare_host(entry.strip())
-            name = None if "/" in text or packed(text) is not None else _host_name(text)
+            name = None if "/" in text or packed(text) is not None else host_name(text)
             if name is not None and packed(name) is None:
                 hosts.add(name)
             else:
@@ -68,7 +68,7 @@ class Owned:
         return any(size == size_bytes and low <= number <= high for size, low, high in self._networks)
 
 
-def _host_name(text: str) -> str | None:
+def host_name(text: str) -> str | None:
     """`text` as a canonical host (`127.1` becomes 127.0.0.1, `bücher.example` its ASCII form), or None."""
     if not text or _AUTHORITY_MARKS & set(text):
         return None

@@ -29,13 +29,13 @@ class ResponseParser:
     Its memory stays below `header_bytes_max` + twice the body limit + one read (`block` and `payload` copy); time is
     linear in the bytes fed. The body limit is the smaller of `body_bytes_max` and `body_in_memory_bytes_max`, since a
     body is held in memory, and counts bytes on the wire, chunk framing included. Bytes after the end of the response
-    are counted and dropped.
+    are counted and dropped. With `spooled` somebody calls `take` often enough, and `body_bytes_max` alone counts.
 
     When `phase` is DONE, either `failure` is set or `head` is; `truncated` tells a body that was cut. A transfer coding
     other than chunked (nobody asked for one, RFC 9110 §10.1.4) is left on the payload.
     """
 
-    def __init__(self, limits: FetchLimits) -> None:
+    def __init__(self, limits: FetchLimits, *, spooled: bool = False) -> None:
         self.phase = Phase.HEAD
         self.head: Head | None = None
         self.failure: NetFailure | None = None
@@ -43,12 +43,15 @@ class ResponseParser:
         self.received_bytes = 0
         self.body_offset = 0
         self._header_bytes_max = limits.header_bytes_max
-        self._body_bytes_max = min(limits.body_bytes_max, limits.body_in_memory_bytes_max)
+        in_memory_max = limits.body_bytes_max if spooled else limits.body_in_memory_bytes_max
+        self._body_bytes_max = min(limits.body_bytes_max, in_memory_max)
+        self._limit = 0  # where the body is cut, in the buffer
         self._buffer = bytearray()
         self._scanned = 0
         self._blank_bytes_left = BLANK_BYTES_MAX
         self._interim_count = 0
         self._interim_bytes = 0
+        self._payload_from = 0  # in the buffer, without chunks
         self._end: int | None = None  # in the buffer, once the framing tells it
         self._chunks: ChunkedBody | None = None
 
@@ -99,6 +102,36 @@ class ResponseParser:
         """The body without chunk framing; `block` is what `block()` returned."""
         return block[self.body_offset :] if self._chunks is None else bytes(self._chunks.payload)
 
+    @property
+    def buffered_bytes(self) -> int:
+        """Bytes of the response held here."""
+        return len(self._buffer)
+
+    @property
+    def chunked(self) -> bool:
+        """Whether the block holds chunk framing."""
+        return self._chunks is not None
+
+    def take(self) -> tuple[bytes, bytes]:
+        """Hand over what was read of the block, and the payload in it; what comes next follows on it.
+
+        Only once there is a head. The first call includes the head, which is no payload.
+        """
+        chunks = self._chunks
+        done = len(self._buffer) if chunks is None or self.phase is Phase.DONE else chunks.end
+        block = bytes(self._buffer[:done])
+        if chunks is None:
+            payload = block[self._payload_from :]
+            self._payload_from = max(0, self._payload_from - done)
+        else:
+            payload, chunks.payload = bytes(chunks.payload), bytearray()
+            chunks.rebase(done)
+        del self._buffer[:done]
+        self._limit -= done
+        if self._end is not None:
+            self._end -= done
+        return block, payload
+
     def _read_head(self) -> None:
         while self.phase is Phase.HEAD:
             self._skip_blank()
@@ -146,6 +179,8 @@ class ResponseParser:
             self.fail("protocol", "conflicting Content-Length")
             return
         self.head, self.body_offset, self.phase = head, end, Phase.BODY
+        self._payload_from = end
+        self._limit = end + self._body_bytes_max
         if framing == "chunked":
             self._chunks = ChunkedBody(end, self._header_bytes_max)
         elif framing != "close":
@@ -153,15 +188,15 @@ class ResponseParser:
         self._read_body()
 
     def _read_body(self) -> None:
-        limit = self.body_offset + self._body_bytes_max
-        over = len(self._buffer) > limit
+        over = len(self._buffer) > self._limit
         if over:
-            del self._buffer[limit:]
+            del self._buffer[self._limit :]
         if self._chunks is not None:
             self._chunks.advance(self._buffer)
             if self._chunks.complete:
                 self._end = self._chunks.end
             elif self._chunks.broken:
+                del self._buffer[self._chunks.end :]  # how much of what is no chunk had come is chance
                 self._finish("disconnect")
                 return
         if self._end is not None and len(self._buffer) >= self._end:

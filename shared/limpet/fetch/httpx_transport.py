@@ -1,11 +1,12 @@
 """Any `Fetcher` as a transport of httpx, for programs that speak httpx and still want captures and the gate."""
 
 import math
+from collections.abc import AsyncIterator
 
 import httpx
 import msgspec
 
-from limpet.fetch.port import Capture, Fetcher, FetchLimits, FetchRequest, NetFailure
+from limpet.fetch.port import Capture, Fetcher, FetchLimits, FetchRequest, NetFailure, Spooled
 
 CAPTURE_EXTENSION = "limpet.capture"
 """Key of the `Capture` in `httpx.Response.extensions`."""
@@ -74,10 +75,25 @@ def _response(capture: Capture, request: httpx.Request) -> httpx.Response:
     return httpx.Response(
         head.status,
         headers=list(head.headers),
-        stream=httpx.ByteStream(capture.payload),
+        stream=httpx.ByteStream(capture.payload) if capture.spool is None else _SpoolStream(capture.spool),
         request=request,
         extensions={"http_version": b"HTTP/1.1", "reason_phrase": b"".join(reason), CAPTURE_EXTENSION: capture},
     )
+
+
+class _SpoolStream(httpx.AsyncByteStream):
+    """A payload that is on disk; closing the response gives its room back."""
+
+    def __init__(self, spool: Spooled) -> None:
+        self._spool = spool
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        pieces = self._spool.payload()
+        while (piece := await self._spool.examine(lambda: next(pieces, None))) is not None:
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._spool.release()
 
 
 def _exception(capture: Capture, failure: NetFailure, request: httpx.Request) -> httpx.TransportError:

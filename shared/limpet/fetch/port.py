@@ -1,12 +1,13 @@
 """The fetch port."""
 
-from collections.abc import Awaitable, Callable
-from typing import Literal, Protocol, runtime_checkable
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
 NetFailureKind = Literal["dns", "refused", "connect", "tls", "timeout", "reset", "protocol", "gate", "proxy"]
 Truncation = Literal["length", "time", "disconnect"]
+T = TypeVar("T")
 
 
 class FetchLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -17,7 +18,10 @@ class FetchLimits(msgspec.Struct, frozen=True, kw_only=True):
     connect_seconds_max: float = 20.0
     idle_seconds_max: float = 30.0
     wall_seconds_max: float = 120.0
-    body_in_memory_bytes_max: int = 16_777_216
+    body_in_memory_bytes_max: int = 16_777_216  # cut there, unless the fetcher has a spool
+    spool_above_bytes: int = 262_144  # a response that grows beyond goes to the spool, if there is one
+    throughput_bytes_per_second_min: float = 0.0  # over each window; 0 = none
+    throughput_window_seconds: float = 20.0
 
 
 class FetchRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,12 +35,16 @@ class FetchRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NetFailure(msgspec.Struct, frozen=True, kw_only=True):
-    """Why there is no HTTP answer. `nxdomain` only with kind "dns"; `received_bytes` counts what came all the same."""
+    """Why there is no HTTP answer. `nxdomain` only with kind "dns", `certificate` only with "tls": it was not valid.
+
+    `received_bytes` counts what came all the same.
+    """
 
     kind: NetFailureKind
     detail: str
     nxdomain: bool = False
     received_bytes: int = 0
+    certificate: bool = False
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,12 +58,58 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
         return next((value for key, value in self.headers if key.lower() == name), None)
 
 
+class Spooled(Protocol):
+    """A response block that lies on disk, until it is released. What is read here blocks: see `examine`."""
+
+    @property
+    def block_bytes(self) -> int:
+        """Length of status line, header and body."""
+        ...
+
+    @property
+    def payload_bytes(self) -> int:
+        """Length of the payload."""
+        ...
+
+    @property
+    def block_sha1(self) -> bytes:
+        """SHA-1 of the block."""
+        ...
+
+    @property
+    def payload_sha1(self) -> bytes:
+        """SHA-1 of the payload."""
+        ...
+
+    @property
+    def payload_sha256(self) -> bytes:
+        """SHA-256 of the payload."""
+        ...
+
+    def block(self) -> Iterator[bytes]:
+        """The block in bounded slices, from its start. Raises OSError."""
+        ...
+
+    def payload(self) -> Iterator[bytes]:
+        """The payload in bounded slices, from its start. Raises OSError."""
+        ...
+
+    async def examine(self, work: Callable[[], T]) -> T:
+        """Run `work` where it may block."""
+        ...
+
+    async def release(self) -> None:
+        """Give the room back. Idempotent; nothing can be read afterwards."""
+        ...
+
+
 class Capture(msgspec.Struct, frozen=True, kw_only=True):
     """What one exchange left behind.
 
     Either `failure` is set and there is no response, or `head` is. `response_bytes` is the block of the WARC response
     record: status line, header bytes and body exactly as received, transfer coding included (interim 1xx responses
-    dropped). `payload` is the entity with the transfer coding removed and the content coding kept.
+    dropped). `payload` is the entity with the transfer coding removed and the content coding kept. Where `spool` is
+    set, both hold only the beginning, the whole lies there, and whoever takes the capture releases it.
     """
 
     url: str
@@ -72,6 +126,13 @@ class Capture(msgspec.Struct, frozen=True, kw_only=True):
     started_us: int = 0  # wall clock just before the request was sent; the capture's WARC-Date
     duration_us: int = 0  # until the end of the response
     connect_us: int = 0  # before `started_us`: from the call to the send, spent on look-up, connection and TLS
+    spool: Spooled | None = None
+    insecure_tls: str = ""  # what was wrong with the certificate that was accepted all the same
+
+    @property
+    def wire_bytes(self) -> int:
+        """Length of the whole block."""
+        return len(self.response_bytes) if self.spool is None else self.spool.block_bytes
 
 
 OnHead = Callable[[Head], Awaitable[None]]

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +21,9 @@ NEGATIVE_SECONDS: Final = 300.0
 BROKEN_SECONDS: Final = 5.0
 """How long a failed look-up (SERVFAIL, timeout) stands. RFC 9520 §3.2 asks for 1 s to 5 min; short, because the fault
 may be ours, and long enough that a host with many due URLs does not hammer the resolver."""
+
+NO_ADDRESS: Final = "no address"
+"""Detail of the failure of a name that exists and has none: as lasting as NXDOMAIN, and not the same."""
 
 _NAME_BYTES_MAX: Final = 253  # RFC 1035 §2.3.4, in text
 _LABEL_BYTES_MAX: Final = 63
@@ -65,33 +69,24 @@ class _Entry(msgspec.Struct, frozen=True):
     expires: float  # on Clock.monotonic
 
 
-class SystemResolver:
-    """`Resolver` over a blocking look-up function, with one cache.
+class CachedResolver(ABC):
+    """`Resolver` over some look-up, with the one cache of a process.
 
     Positive answers live for their TTL clamped to 60 s ... 6 h, NXDOMAIN and empty answers for 5 min, broken look-ups
-    for 5 s. At most `entries_max` names are kept, the least recently looked up go first. At most
-    `lookups_in_flight_max` threads look up at once, the rest wait in line; callers that ask for one name at the same
-    time share one look-up. A caller waits at most `lookup_seconds_max` in all; a thread stuck in the system's resolver
-    keeps its place until that gives up.
+    for 5 s. At most `entries_max` names are kept, the least recently looked up go first. Callers that ask for one name
+    at the same time share one look-up; each waits at most `lookup_seconds_max` in all.
     """
 
-    def __init__(
-        self,
-        clock: Clock,
-        lookup: Lookup = system_lookup,
-        *,
-        lookups_in_flight_max: int = 32,
-        lookup_seconds_max: float = 15.0,
-        entries_max: int = 65_536,
-    ) -> None:
+    def __init__(self, clock: Clock, *, lookup_seconds_max: float = 15.0, entries_max: int = 65_536) -> None:
         self._clock = clock
-        self._lookup = lookup
         self._lookup_seconds_max = lookup_seconds_max
         self._entries_max = entries_max
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._in_flight: dict[str, asyncio.Task[Answer | NetFailure]] = {}
-        # A pool of our own: the loop's default one is shared, and libuv's has four threads.
-        self._pool = ThreadPoolExecutor(max_workers=lookups_in_flight_max, thread_name_prefix="limpet-dns")
+
+    @abstractmethod
+    async def _find(self, name: str) -> Answer | NetFailure:
+        """One look-up. Raises OSError, RuntimeError, ValueError; may be cancelled when it takes too long."""
 
     async def resolve(self, host: str) -> Answer | NetFailure:
         """See `Resolver.resolve`."""
@@ -116,7 +111,6 @@ class SystemResolver:
         for task in waiting:
             task.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)
-        self._pool.shutdown(wait=False, cancel_futures=True)
 
     async def _look_up(self, name: str) -> Answer | NetFailure:
         try:
@@ -130,18 +124,50 @@ class SystemResolver:
             del self._in_flight[name]
 
     async def _ask(self, name: str) -> tuple[Answer | NetFailure, float]:
-        loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self._lookup_seconds_max):
-                answer = await loop.run_in_executor(self._pool, self._lookup, name)
+                answer = await self._find(name)
         except TimeoutError:
             return NetFailure(kind="dns", detail="look-up timed out"), BROKEN_SECONDS
         except (OSError, RuntimeError, ValueError) as error:  # RuntimeError: no thread to be had
             return failure_of(error)
+        if isinstance(answer, NetFailure):
+            is_fact = answer.nxdomain or answer.detail == NO_ADDRESS
+            return answer, NEGATIVE_SECONDS if is_fact else BROKEN_SECONDS
         if not answer.addresses:
-            return NetFailure(kind="dns", detail="no address"), NEGATIVE_SECONDS
+            return NetFailure(kind="dns", detail=NO_ADDRESS), NEGATIVE_SECONDS
         ttl_seconds = min(max(answer.ttl_seconds, TTL_SECONDS_MIN), TTL_SECONDS_MAX)
         return Answer(addresses=answer.addresses, ttl_seconds=ttl_seconds), ttl_seconds
+
+
+class SystemResolver(CachedResolver):
+    """Over a blocking look-up function on threads, by default the system's own, which tells no TTL.
+
+    At most `lookups_in_flight_max` threads look up at once, the rest wait in line; a thread stuck in the system's
+    resolver keeps its place until that gives up.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        lookup: Lookup = system_lookup,
+        *,
+        lookups_in_flight_max: int = 32,
+        lookup_seconds_max: float = 15.0,
+        entries_max: int = 65_536,
+    ) -> None:
+        super().__init__(clock, lookup_seconds_max=lookup_seconds_max, entries_max=entries_max)
+        self._lookup = lookup
+        # A pool of our own: the loop's default one is shared, and libuv's has four threads.
+        self._pool = ThreadPoolExecutor(max_workers=lookups_in_flight_max, thread_name_prefix="limpet-dns")
+
+    async def close(self) -> None:
+        """See `Resolver.close`."""
+        await super().close()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    async def _find(self, name: str) -> Answer | NetFailure:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, self._lookup, name)
 
 
 def _is_name(name: str) -> bool:
@@ -156,7 +182,7 @@ def failure_of(error: Exception) -> tuple[NetFailure, float]:
     if code == socket.EAI_NONAME:
         return NetFailure(kind="dns", detail="NXDOMAIN", nxdomain=True), NEGATIVE_SECONDS
     if code == socket.EAI_NODATA:
-        return NetFailure(kind="dns", detail="no address"), NEGATIVE_SECONDS
+        return NetFailure(kind="dns", detail=NO_ADDRESS), NEGATIVE_SECONDS
     if code == socket.EAI_AGAIN:
         return NetFailure(kind="dns", detail="resolver failure (EAI_AGAIN)"), BROKEN_SECONDS
     return NetFailure(kind="dns", detail=f"look-up failed: {error}"), BROKEN_SECONDS

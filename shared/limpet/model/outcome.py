@@ -35,3 +35,4 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     last_modified: str = ""
     decoded_digest: str = ""
     signals: tuple[str, ...] = ()
+    insecure_tls: bool = False  # an invalid certificate was accepted on request

@@ -5,6 +5,8 @@ Failure classes decide, not exception types: *wait* (429, 503: the host's busine
 by the gate), *done*.
 """
 
+from typing import Final
+
 import msgspec
 
 from limpet.config.settings import Retries
@@ -13,6 +15,10 @@ from limpet.model.lifecycle import State
 
 TRANSIENT_STATUS = frozenset({408, 425})
 WAIT_STATUS = frozenset({429, 503})
+NXDOMAIN = "dns_nxdomain"
+NXDOMAIN_TRIES = 3
+TLS_CERTIFICATE: Final = "tls_certificate"
+JITTER_SHARE = 0.1
 REDIRECT_STATUS = frozenset({301, 302, 303, 307, 308})
 
 
@@ -84,8 +90,19 @@ def _no_answer(capture: Capture, failures: int, now_us: int, policy: Retries, ji
         return Verdict(state=State.FAILED, reason="refused_by_gate", failures=failures, notice="failed")
     if failure.kind == "protocol":
         return Verdict(state=State.FAILED, reason="protocol", failures=failures, good=True, notice="failed")
-    verdict = _transient(failure.kind, failures, now_us, policy, jitter)
+    if failure.nxdomain:
+        return _no_name(failures, now_us, policy, jitter)
+    reason = TLS_CERTIFICATE if failure.certificate else failure.kind
+    verdict = _transient(reason, failures, now_us, policy, jitter)
     return msgspec.structs.replace(verdict, site_failure=True)
+
+
+def _no_name(failures: int, now_us: int, policy: Retries, jitter: float) -> Verdict:
+    """A name that does not exist: names come back, so three tries over a day."""
+    if failures + 1 >= NXDOMAIN_TRIES:
+        return Verdict(state=State.FAILED, reason=NXDOMAIN, failures=failures + 1, notice="failed", site_failure=True)
+    due_us = now_us + int(policy.nxdomain_seconds * (1 + JITTER_SHARE * jitter) * 1e6)
+    return Verdict(state=State.DUE, reason=NXDOMAIN, due_us=due_us, failures=failures + 1, site_failure=True)
 
 
 def _transient(reason: str, failures: int, now_us: int, policy: Retries, jitter: float) -> Verdict:

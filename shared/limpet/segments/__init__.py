@@ -4,6 +4,7 @@ The port is here; adapters are imported by name (`limpet.segments.local`), since
 """
 
 from limpet.segments.port import (
+    Appendable,
     Location,
     MakeWarcinfo,
     SegmentFailed,
@@ -15,6 +16,7 @@ from limpet.segments.port import (
 )
 
 __all__ = [
+    "Appendable",
     "Location",
     "MakeWarcinfo",
     "SegmentFailed",

@@ -1,5 +1,6 @@
 """Segments in one to three directories of this machine, preferably on different disks."""
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,7 +21,8 @@ from limpet.warc.members import is_whole
 class LocalSegments:
     """`SegmentStore` over 1-3 replica directories, which exist.
 
-    `runner` takes writes and repairs; `reader`, if given, takes reads, so that they need not wait behind a sync.
+    `runner` takes writes and repairs; `reader`, if given, takes reads, so that they need not wait behind a sync;
+    `long_runner`, if given, takes members that are streams, into segments of their own.
     A start with less than `min_free_bytes` free in any directory is refused, and `healthy` fails below it: the reserve
     is for what is already on its way. Disk faults come out as `CannotGoOn`.
     """
@@ -36,6 +38,7 @@ class LocalSegments:
         min_free_bytes: int = 268_435_456,
         limits: WriterLimits | None = None,
         reader: Runner | None = None,
+        long_runner: Runner | None = None,
     ) -> None:
         if not 1 <= len(folders) <= 3:
             raise ValueError(f"1 to 3 replica directories, not {len(folders)}")
@@ -43,6 +46,7 @@ class LocalSegments:
         self._disk = disk
         self._runner = runner
         self._reader = reader or runner
+        self._long_runner = long_runner
         self._clock = clock
         self._prefix = prefix
         self._min_free_bytes = min_free_bytes
@@ -57,13 +61,20 @@ class LocalSegments:
             name = segment_name(self._prefix, self._clock.wall_us(), serial, incarnation)
             return OpenSegment(self._disk, self._folders, name, warcinfo(name))
 
-        return LocalSegmentWriter(
-            runner=self._runner,
-            clock=self._clock,
-            limits=self._limits,
-            new_segment=new_segment,
-            check_room=self._check_room,
-        )
+        serials = itertools.count()
+
+        def writer(runner: Runner, long: LocalSegmentWriter | None = None) -> LocalSegmentWriter:
+            return LocalSegmentWriter(
+                runner=runner,
+                clock=self._clock,
+                limits=self._limits,
+                new_segment=new_segment,
+                check_room=self._check_room,
+                serials=serials,
+                long=long,
+            )
+
+        return writer(self._runner, writer(self._long_runner) if self._long_runner is not None else None)
 
     async def read(self, location: Location) -> bytes:
         """See `SegmentStore.read`. A damaged member is passed over if another replica has it whole."""

@@ -2,16 +2,22 @@
 
 import contextlib
 import errno
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
 from limpet.model.errors import CannotGoOn
 from limpet.runtime.disk import Disk, DiskFile
 from limpet.segments.layout import OPEN, seal_replica
-from limpet.segments.port import Location, SegmentFailed
+from limpet.segments.port import Appendable, Location, SegmentFailed
 from limpet.segments.settled import SettledFile, forget_settled
-from limpet.warc import WarcError, index_line, index_of
+from limpet.warc import MemberStream, WarcError, index_line, index_of
+
+STREAM_SYNC_BYTES: Final = 33_554_432
+"""A long member is synced every so often, so that the syncs of others never wait for all of it at once."""
+
+_START_BYTES: Final = 327_680
+"""What is kept of a long member for its index line: more than the longest heads."""
 
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
@@ -39,7 +45,7 @@ class OpenSegment:
         """Where the next capture will start."""
         return self.size_bytes or len(self._warcinfo)
 
-    def commit(self, captures: Sequence[Sequence[bytes]]) -> list[list[Location]]:
+    def commit(self, captures: Sequence[Sequence[Appendable]]) -> list[list[Location]]:
         """Append captures to every replica and sync; where each of their members is.
 
         `CannotGoOn`: nothing was appended, the file ends with the last whole capture. `SegmentFailed`: nobody knows.
@@ -47,11 +53,19 @@ class OpenSegment:
         if not self._files:
             self._create()
         head = b"" if self.size_bytes else self._warcinfo
-        locations = self._locate(captures)
-        self._write(b"".join([head, *(member for capture in captures for member in capture)]))
+        members = [member for capture in captures for member in capture if isinstance(member, bytes)]
+        if len(members) == sum(map(len, captures)):
+            lengths = map(len, members)
+            locations = self._locate([[next(lengths) for _ in capture] for capture in captures])
+            self._write([b"".join([head, *members])])
+            starts = iter(members)
+        else:
+            offset, sizes, streamed = self.next_offset, list[list[int]](), list[bytes]()
+            self._write(self._pieces(head, captures, sizes, streamed))
+            locations, starts = self._locate(sizes, offset), iter(streamed)
         self.captures += len(captures)
-        for capture, places in zip(captures, locations, strict=True):
-            self._index(capture, places)
+        for places in locations:
+            self._index([next(starts) for _ in places], places)
         return locations
 
     def seal(self) -> None:
@@ -88,10 +102,34 @@ class OpenSegment:
             self.close()
             raise CannotGoOn(f"cannot open segment {self.name}: {error}") from error
 
-    def _write(self, data: bytes) -> None:
+    def _pieces(
+        self, head: bytes, captures: Sequence[Sequence[Appendable]], sizes: list[list[int]], starts: list[bytes]
+    ) -> Iterable[bytes]:
+        """The bytes of a group piece by piece; `sizes` and `starts` tell afterwards what the members came to."""
+        yield head
+        for capture in captures:
+            sizes.append([])
+            for member in capture:
+                size_bytes, start = 0, bytearray()
+                for piece in member.pieces() if isinstance(member, MemberStream) else (member,):
+                    yield piece
+                    size_bytes += len(piece)
+                    start += piece[: max(0, _START_BYTES - len(start))]
+                sizes[-1].append(size_bytes)
+                starts.append(bytes(start))
+
+    def _write(self, pieces: Iterable[bytes]) -> None:
+        """Write to every replica and sync."""
+        size_bytes = unsynced_bytes = 0
         try:
-            for file in self._files:
-                file.write(data)
+            for data in pieces:
+                for file in self._files:
+                    file.write(data)
+                size_bytes += len(data)
+                unsynced_bytes += len(data)
+                if unsynced_bytes >= STREAM_SYNC_BYTES:
+                    self._sync()
+                    unsynced_bytes = 0
         except OSError as error:
             if error.errno in _FULL and self._cut_back():
                 raise CannotGoOn(
@@ -99,12 +137,15 @@ class OpenSegment:
                     "free some space and run the same command again"
                 ) from error
             raise self._failed(error) from error
+        self._sync()
+        self.size_bytes += size_bytes
+
+    def _sync(self) -> None:
         try:
             for file in self._files:
                 file.sync()
         except OSError as error:
             raise self._failed(error) from error
-        self.size_bytes += len(data)
 
     def _cut_back(self) -> bool:
         """Undo a partial write. Not synced: if the cut is lost with the power, recovery makes it again."""
@@ -119,14 +160,15 @@ class OpenSegment:
         self.close()
         return SegmentFailed(f"segment {self.name} cannot be trusted any more: {error}")
 
-    def _locate(self, captures: Sequence[Sequence[bytes]]) -> list[list[Location]]:
-        offset = self.next_offset
+    def _locate(self, sizes: Sequence[Sequence[int]], offset: int | None = None) -> list[list[Location]]:
+        """Where members of `sizes` bytes lie, the first at `offset` (default: where the next capture starts)."""
+        offset = self.next_offset if offset is None else offset
         located: list[list[Location]] = []
-        for capture in captures:
+        for capture in sizes:
             places: list[Location] = []
-            for member in capture:
-                places.append(Location(self.name, offset, len(member)))
-                offset += len(member)
+            for size_bytes in capture:
+                places.append(Location(self.name, offset, size_bytes))
+                offset += size_bytes
             located.append(places)
         return located
 
@@ -134,6 +176,6 @@ class OpenSegment:
         for member, place in zip(capture, places, strict=True):
             # A member that cannot be read has no line; telling so is the business of verification, not of an append.
             with contextlib.suppress(WarcError):
-                line = index_line(member, self.name, place.offset)
+                line = index_line(member, self.name, place.offset, place.length)
                 if line is not None:
                     self._settled.written.add(line, place.offset + place.length)

@@ -6,6 +6,10 @@ from typing import Protocol
 import msgspec
 
 from limpet.model.errors import Definite, Indefinite
+from limpet.warc.members import MemberStream
+
+Appendable = bytes | MemberStream
+"""One gzip member, at hand or made while it is written."""
 
 
 class SegmentFailed(Indefinite):
@@ -47,7 +51,7 @@ MakeWarcinfo = Callable[[str], bytes]
 class SegmentWriter(Protocol):
     """The one writer of one incarnation's segments."""
 
-    async def append(self, members: Sequence[bytes]) -> list[Location]:
+    async def append(self, members: Sequence[Appendable]) -> list[Location]:
         """Write the members of one capture, contiguously and in order, into one segment.
 
         On return every replica is synced and the members are readable by `SegmentStore.read`. Appends of many captures

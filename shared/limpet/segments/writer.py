@@ -2,8 +2,9 @@
 
 import asyncio
 import contextlib
+import itertools
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
@@ -13,7 +14,8 @@ from limpet.clock.port import Clock
 from limpet.model.errors import CannotGoOn, Definite
 from limpet.runtime.executor import Runner
 from limpet.segments.open_segment import OpenSegment
-from limpet.segments.port import Location, SegmentFailed
+from limpet.segments.port import Appendable, Location, SegmentFailed
+from limpet.warc.members import MemberStream
 
 FAILURES_MAX: Final = 3
 """Segments that may fail in a row before the disk is given up."""
@@ -36,8 +38,9 @@ class WriterLimits(msgspec.Struct, frozen=True, kw_only=True):
 class _Append:
     """One capture on its way into a segment."""
 
-    def __init__(self, members: Sequence[bytes], size_bytes: int) -> None:
+    def __init__(self, members: Sequence[Appendable], size_bytes: int, queued_bytes: int) -> None:
         self.members = members
+        self.queued_bytes = queued_bytes  # in memory; a stream holds next to nothing
         self.size_bytes = size_bytes
         self.result: asyncio.Future[list[Location]] = asyncio.get_running_loop().create_future()
 
@@ -50,6 +53,9 @@ class LocalSegmentWriter:
 
     Three failed segments in a row are a broken disk: `CannotGoOn` from then on. `left_unsealed` names segments that
     were full or idle and whose seal failed: they stay `.open`, unlocked, and recovery seals them.
+
+    `long`, if given, is a writer with a thread of its own. It takes the captures with a member that is a stream, into
+    segments of its own, so that no other capture waits while hundreds of megabytes are packed and synced.
     """
 
     def __init__(
@@ -60,6 +66,8 @@ class LocalSegmentWriter:
         limits: WriterLimits,
         new_segment: Callable[[int], OpenSegment],
         check_room: Callable[[], None],
+        serials: Iterator[int] | None = None,
+        long: "LocalSegmentWriter | None" = None,
     ) -> None:
         self.left_unsealed: list[str] = []
         self._runner = runner
@@ -67,7 +75,8 @@ class LocalSegmentWriter:
         self._limits = limits
         self._new_segment = new_segment
         self._check_room = check_room
-        self._serial = 0
+        self._serials = serials if serials is not None else itertools.count()
+        self._long = long
         self._segment: OpenSegment | None = None
         self._full: deque[tuple[OpenSegment, float]] = deque()  # and since when
         self._queue: deque[_Append] = deque()
@@ -83,15 +92,19 @@ class LocalSegmentWriter:
         """Bytes on their way: queued, and in the group being written."""
         return self._queued_bytes
 
-    async def append(self, members: Sequence[bytes]) -> list[Location]:
+    async def append(self, members: Sequence[Appendable]) -> list[Location]:
         """See `SegmentWriter.append`. Waits while more than `queue_bytes_max` is on its way."""
-        item = _Append(members, sum(map(len, members)))
-        while self._queued_bytes and self._queued_bytes + item.size_bytes > self._limits.queue_bytes_max:
+        at_hand = sum([len(member) for member in members if isinstance(member, bytes)])
+        long_bytes = sum([member.size_bytes_max for member in members if isinstance(member, MemberStream)])
+        if long_bytes and self._long is not None:
+            return await self._long.append(members)
+        item = _Append(members, at_hand + long_bytes, at_hand)
+        while self._queued_bytes and self._queued_bytes + item.queued_bytes > self._limits.queue_bytes_max:
             self._space.clear()
             await self._space.wait()
         self._check_end()
         self._queue.append(item)
-        self._queued_bytes += item.size_bytes
+        self._queued_bytes += item.queued_bytes
         self._start()
         return await item.result
 
@@ -101,6 +114,13 @@ class LocalSegmentWriter:
         await self._runner.run(self._check_room)
         if self._seal_due():
             self._start()
+        if self._long is not None:
+            self._long.seal_if_due()
+
+    def seal_if_due(self) -> None:
+        """Seal what is full or idle, without asking anything of a thread that may be busy for long."""
+        if self._end is None and self._seal_due():
+            self._start()
 
     async def settle(self, segment: str, offset: int) -> None:
         """See `SegmentWriter.settle`."""
@@ -108,6 +128,8 @@ class LocalSegmentWriter:
         with contextlib.suppress(OSError, Definite):
             for one in grown:
                 await self._runner.run(partial(one.settle, offset))
+        if self._long is not None and not grown:
+            await self._long.settle(segment, offset)
 
     async def close(self) -> None:
         """See `SegmentWriter.close`. `CannotGoOn` if the seal failed: the segment is whole, but still `.open`."""
@@ -117,6 +139,9 @@ class LocalSegmentWriter:
         self._set_aside()
         failed = [await self._seal(segment) for segment, _ in self._full]
         self._full.clear()
+        if self._long is not None:
+            await self._long.close()
+            self.left_unsealed += self._long.left_unsealed
         if any(failed):
             raise CannotGoOn(f"{'; '.join(filter(None, failed))}: nothing is lost, the next start seals what is open")
 
@@ -154,8 +179,7 @@ class LocalSegmentWriter:
         if self._segment is not None and self._is_full(self._segment, self._queue[0]):
             self._set_aside()
         elif self._segment is None:
-            self._segment = self._new_segment(self._serial)
-            self._serial += 1
+            self._segment = self._new_segment(next(self._serials))
         else:
             await self._commit(self._segment, self._take_group(self._segment))
 
@@ -181,7 +205,7 @@ class LocalSegmentWriter:
                     item.result.set_result(locations)
         finally:
             self._used_at = self._clock.monotonic()
-            self._release(sum(item.size_bytes for item in group))
+            self._release(sum(item.queued_bytes for item in group))
             if not segment.usable:
                 self._segment = None
 
@@ -231,7 +255,7 @@ class LocalSegmentWriter:
     def _drop_cancelled(self) -> None:
         """An append whose caller has gone is not written: nobody would ever say where it is."""
         while self._queue and self._queue[0].result.done():
-            self._release(self._queue.popleft().size_bytes)
+            self._release(self._queue.popleft().queued_bytes)
 
     def _release(self, size_bytes: int) -> None:
         self._queued_bytes -= size_bytes
@@ -246,7 +270,7 @@ class LocalSegmentWriter:
         self._end = error
         queue, self._queue = self._queue, deque()
         self._fail(queue, error)
-        self._release(sum(item.size_bytes for item in queue))
+        self._release(sum(item.queued_bytes for item in queue))
 
     @staticmethod
     def _fail(items: Iterable[_Append], error: BaseException) -> None:

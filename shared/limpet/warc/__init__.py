@@ -1,10 +1,19 @@
 """The archive's file format: WARC 1.1 records built, read, walked, indexed and checked as bytes, without I/O."""
 
-from limpet.warc.captures import CaptureGrouper, CaptureSpan, CaptureView, Reference, capture_of, reference_of
+from limpet.warc.captures import (
+    CaptureGrouper,
+    CaptureSpan,
+    CaptureView,
+    Reference,
+    capture_of,
+    long_capture_of,
+    reference_of,
+)
 from limpet.warc.cdxj import index_line, index_of, line_of
-from limpet.warc.errors import WarcError
+from limpet.warc.errors import RecordTooLargeError, WarcError
 from limpet.warc.fields import RECORD_ID_BYTES, clean_uri, date_us, record_id, safe_uri, sha1_b32, warc_date
 from limpet.warc.http_block import HttpBlock, payload_of, split_response
+from limpet.warc.members import MemberStream
 from limpet.warc.names import SegmentName, parse_segment_name, segment_name
 from limpet.warc.parse import Record, RecordHeader, parse_fields, parse_record
 from limpet.warc.records import (
@@ -12,12 +21,15 @@ from limpet.warc.records import (
     CaptureMeta,
     CaptureRecords,
     CrawlInfo,
+    SpooledRecords,
     capture_members,
     redacted,
+    spooled_members,
     warcinfo_member,
 )
 from limpet.warc.revisits import PROFILES, Original, revisit_members
 from limpet.warc.scan import Member, Scan, Scanner, members
+from limpet.warc.streamed import RecordStream
 from limpet.warc.surt import surt
 from limpet.warc.verify import Expected, Finding, FindingKind, check_response
 
@@ -36,13 +48,17 @@ __all__ = [
     "FindingKind",
     "HttpBlock",
     "Member",
+    "MemberStream",
     "Original",
     "Record",
     "RecordHeader",
+    "RecordStream",
+    "RecordTooLargeError",
     "Reference",
     "Scan",
     "Scanner",
     "SegmentName",
+    "SpooledRecords",
     "WarcError",
     "capture_members",
     "capture_of",
@@ -52,6 +68,7 @@ __all__ = [
     "index_line",
     "index_of",
     "line_of",
+    "long_capture_of",
     "members",
     "parse_fields",
     "parse_record",
@@ -65,6 +82,7 @@ __all__ = [
     "segment_name",
     "sha1_b32",
     "split_response",
+    "spooled_members",
     "surt",
     "warc_date",
     "warcinfo_member",

@@ -10,6 +10,7 @@ from limpet.warc.fields import clean_uri, date_us, sha1_b32
 from limpet.warc.http_block import split_response
 from limpet.warc.parse import Record, RecordHeader, parse_fields
 from limpet.warc.scan import Member
+from limpet.warc.streamed import RecordStream
 
 
 class CaptureSpan(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,6 +76,32 @@ class CaptureView(msgspec.Struct, frozen=True, kw_only=True):
     payload_sha256_hex: str
     fields: dict[str, str]  # of the metadata record: via, hopsFromSeed, limpet-fp, limpet-gap-us, …
     revisits: Reference | None = None  # of a revisit: where the payload is; `payload` is then empty, its digests stated
+
+
+def long_capture_of(stream: RecordStream, metadata: Record) -> CaptureView:
+    """The same from a response record that was read to its end as a stream: `payload` is its beginning.
+
+    Raises WarcError when it was not, or the two do not belong together.
+    """
+    header, head = stream.header, stream.head
+    if header is None or head is None or not stream.done:
+        raise WarcError("the response record is not whole")
+    if metadata.header.get("WARC-Concurrent-To") != header.id:
+        raise WarcError("the metadata record is of another capture")
+    return CaptureView(
+        url=header.uri,
+        date_us=header.date_us,
+        status=head.status,
+        headers=head.headers,
+        payload=bytes(stream.payload),
+        block_bytes=header.block_bytes,
+        truncated=header.get("WARC-Truncated"),
+        ip=header.get("WARC-IP-Address"),
+        response_id=header.id,
+        payload_sha1_b32=stream.payload_sha1_b32,
+        payload_sha256_hex=stream.payload_sha256_hex,
+        fields=parse_fields(metadata.block),
+    )
 
 
 def capture_of(records: Iterable[Record]) -> CaptureView:

@@ -50,8 +50,11 @@ def line_of(member: Member, segment: str) -> bytes | None:
     return _line(member.header, member.block_start, segment, member.offset, member.length)
 
 
-def index_line(member: bytes, segment: str, offset: int) -> bytes | None:
-    """The line of one member just written at `offset`, inflating no more of it than its heads. Raises WarcError."""
+def index_line(member: bytes, segment: str, offset: int, length: int | None = None) -> bytes | None:
+    """The line of one member just written at `offset`, inflating no more of it than its heads. Raises WarcError.
+
+    The beginning of a member will do, as far as it holds them; then `length` is that of the whole.
+    """
     if _OTHER_TYPE.match(peek(member[:_FIRST_BYTES], 1, _FIRST_BYTES)):
         return None
     content = peek(member, 2, HEADER_BYTES_MAX)
@@ -63,7 +66,7 @@ def index_line(member: bytes, segment: str, offset: int) -> bytes | None:
         return None
     if len(content) == HEADER_BYTES_MAX:
         content = peek(member, 2, end + HTTP_HEAD_BYTES_MAX)
-    return _line(header, content[end:], segment, offset, len(member))
+    return _line(header, content[end:], segment, offset, len(member) if length is None else length)
 
 
 def index_of(lines: Iterable[bytes]) -> bytes:

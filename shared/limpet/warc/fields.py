@@ -94,4 +94,9 @@ def record_id(token: bytes) -> str:
 
 def sha1_b32(data: bytes) -> str:
     """SHA-1 in base32, the form of WARC digests that every replay tool indexes."""
-    return base64.b32encode(hashlib.sha1(data, usedforsecurity=False).digest()).decode("ascii")
+    return b32(hashlib.sha1(data, usedforsecurity=False).digest())
+
+
+def b32(digest: bytes) -> str:
+    """A digest in base32."""
+    return base64.b32encode(digest).decode("ascii")

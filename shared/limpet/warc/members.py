@@ -1,10 +1,11 @@
 """Gzip members: one record each, so that any record can be read alone (WARC 1.1 annex D)."""
 
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, cast
 
-from isal import igzip_lib
+from isal import igzip_lib, isal_zlib
 
-from limpet.warc.errors import WarcError
+from limpet.warc.errors import RecordTooLargeError, WarcError
 
 LEVEL: Final = 1
 """isal's fastest level with tables of its own for each member; docs/adr/0003 has its price in time and size."""
@@ -12,6 +13,7 @@ LEVEL: Final = 1
 GZIP_HEADER: Final = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 """What every member of ours begins with: deflate, no flags, no time, no operating system (RFC 1952 §2.3)."""
 
+_GZIP_WBITS: Final = 31
 _INPUT_BYTES: Final = 16_384
 _PEEK_BYTES: Final = 1_024
 _GZIP_ERROR: Final = cast("type[Exception]", igzip_lib.error)  # its stub declares an instance
@@ -23,6 +25,36 @@ def compress(*parts: bytes, level: int = LEVEL) -> bytes:
     if member.startswith(GZIP_HEADER):
         return member
     return GZIP_HEADER + member[len(GZIP_HEADER) :]
+
+
+class MemberStream:
+    """One gzip member that is made while it is written, in pieces, as often as it is asked for.
+
+    `parts` gives its content anew at each call, in slices; it may block and raise OSError.
+    """
+
+    def __init__(self, parts: Callable[[], Iterable[bytes]], content_bytes: int, level: int = LEVEL) -> None:
+        self.size_bytes_max = content_bytes + content_bytes // 1_000 + 1_024
+        self._parts = parts
+        self._level = level
+
+    def pieces(self) -> Iterator[bytes]:
+        """The member. What it yields is about as large as a slice of the content, or smaller."""
+        packer = isal_zlib.compressobj(self._level, isal_zlib.DEFLATED, _GZIP_WBITS)
+        start = b""
+        for part in self._parts():
+            piece = packer.compress(part)
+            if len(start) < len(GZIP_HEADER):
+                start += piece
+                if len(start) < len(GZIP_HEADER):
+                    continue
+                piece = GZIP_HEADER + start[len(GZIP_HEADER) :]
+            if piece:
+                yield piece
+        last = packer.flush()
+        if len(start) < len(GZIP_HEADER):
+            last = GZIP_HEADER + (start + last)[len(GZIP_HEADER) :]
+        yield last
 
 
 class Inflater:
@@ -62,7 +94,7 @@ def inflate(member: bytes, size_bytes_max: int) -> bytes:
     inflater = Inflater()
     content = inflater.feed(member, size_bytes_max + 1)
     if len(content) > size_bytes_max:
-        raise WarcError(f"record larger than {size_bytes_max} bytes")
+        raise RecordTooLargeError(f"record larger than {size_bytes_max} bytes")
     if not inflater.done:
         raise WarcError("gzip member cut short")
     if inflater.rest:

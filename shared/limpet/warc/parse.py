@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from limpet.warc.errors import WarcError
+from limpet.warc.errors import RecordTooLargeError, WarcError
 from limpet.warc.fields import clean_uri, date_us
 from limpet.warc.members import inflate
 
@@ -97,7 +97,7 @@ def parse_record(member: bytes, *, block_bytes_max: int) -> Record:
     header = parse_header(content[:end])
     size_bytes = header.block_bytes
     if size_bytes > block_bytes_max:
-        raise WarcError(f"block larger than {block_bytes_max} bytes")
+        raise RecordTooLargeError(f"block larger than {block_bytes_max} bytes")
     if content[end + size_bytes :] != _TAIL:
         raise WarcError("the block does not end where Content-Length says")
     return Record(header, content[end : end + size_bytes])

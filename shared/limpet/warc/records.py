@@ -8,13 +8,14 @@ WARC-Concurrent-To the response (WARC 1.1 §5.7 lets any one of the set be the r
 
 import hashlib
 import re
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
 
 from limpet.fetch.port import Capture
-from limpet.warc.fields import RECORD_ID_BYTES, encode, record_id, safe_uri, safe_value, sha1_b32, warc_date
-from limpet.warc.members import LEVEL, compress
+from limpet.warc.fields import RECORD_ID_BYTES, b32, encode, record_id, safe_uri, safe_value, sha1_b32, warc_date
+from limpet.warc.members import LEVEL, MemberStream, compress
 from limpet.warc.sniff import sniff
 
 VERSION: Final = b"WARC/1.1\r\n"
@@ -80,6 +81,14 @@ class CaptureRecords(msgspec.Struct, frozen=True, kw_only=True):
     payload_sha256_hex: str
 
 
+class SpooledRecords(msgspec.Struct, frozen=True, kw_only=True):
+    """The records of a capture whose block is on disk: like `CaptureRecords`, the response first, as a stream."""
+
+    members: tuple[bytes | MemberStream, ...]
+    payload_sha1_b32: str
+    payload_sha256_hex: str
+
+
 def warcinfo_member(info: CrawlInfo, *, filename: str, at_us: int, token: bytes, level: int = LEVEL) -> bytes:
     """The record that opens segment `filename`; `token` is 16 random bytes. It describes all records after it."""
     block = _warc_fields(
@@ -115,12 +124,7 @@ def capture_members(
     """
     if capture.head is None:
         raise ValueError("a failed exchange has no records")
-    ids = [record_id(record_ids[start : start + RECORD_ID_BYTES]) for start in _ID_STARTS]
-    shared = (
-        ("WARC-Date", warc_date(capture.started_us)),
-        ("WARC-Target-URI", safe_uri(capture.url)),
-        ("WARC-Warcinfo-ID", warcinfo_id),
-    )
+    ids, shared = _ids(record_ids), _shared(capture, warcinfo_id)
     payload_sha1, block_sha1 = sha1_b32(capture.payload), sha1_b32(capture.response_bytes)
     digests = (("WARC-Payload-Digest", f"sha1:{payload_sha1}"), ("WARC-Block-Digest", f"sha1:{block_sha1}"))
     return CaptureRecords(
@@ -137,10 +141,46 @@ def capture_members(
     )
 
 
+def spooled_members(
+    capture: Capture, meta: CaptureMeta, warcinfo_id: str, record_ids: bytes, *, level: int = LEVEL
+) -> SpooledRecords:
+    """The same for a capture whose block is in the spool, which must stay until the members are written."""
+    spool = capture.spool
+    if capture.head is None or spool is None:
+        raise ValueError("a capture that is not in the spool")
+    ids, shared = _ids(record_ids), _shared(capture, warcinfo_id)
+    payload_sha1 = b32(spool.payload_sha1)
+    digests = (
+        ("WARC-Payload-Digest", f"sha1:{payload_sha1}"),
+        ("WARC-Block-Digest", f"sha1:{b32(spool.block_sha1)}"),
+    )
+    fields = _response_fields(capture, ids[0], (*shared, *digests))
+    header = VERSION + _header(fields) + b"Content-Length: %d\r\n\r\n" % spool.block_bytes
+
+    def content() -> Iterator[bytes]:
+        yield header
+        yield from spool.block()
+        yield _END
+
+    return SpooledRecords(
+        members=(
+            MemberStream(content, len(header) + spool.block_bytes + len(_END), level),
+            request_member(capture, ids[1], ids[0], shared, level=level),
+            metadata_member(capture, meta, ids[2], ids[0], shared, level=level),
+        ),
+        payload_sha1_b32=payload_sha1,
+        payload_sha256_hex=spool.payload_sha256.hex(),
+    )
+
+
 def response_member(capture: Capture, own_id: str, shared: Fields, *, level: int = LEVEL) -> bytes:
     """The response record: its block is what came over the wire, byte for byte. `shared` brings date, URI, digests."""
+    return _member(_response_fields(capture, own_id, shared), capture.response_bytes, level)
+
+
+def _response_fields(capture: Capture, own_id: str, shared: Fields) -> Fields:
     coding = capture.head.get(b"content-encoding") if capture.head is not None else None
-    fields = (
+    return (
         ("WARC-Type", "response"),
         ("WARC-Record-ID", own_id),
         *shared,
@@ -149,7 +189,18 @@ def response_member(capture: Capture, own_id: str, shared: Fields, *, level: int
         ("WARC-Truncated", capture.truncated or ""),
         ("Content-Type", "application/http;msgtype=response"),
     )
-    return _member(fields, capture.response_bytes, level)
+
+
+def _ids(record_ids: bytes) -> list[str]:
+    return [record_id(record_ids[start : start + RECORD_ID_BYTES]) for start in _ID_STARTS]
+
+
+def _shared(capture: Capture, warcinfo_id: str) -> Fields:
+    return (
+        ("WARC-Date", warc_date(capture.started_us)),
+        ("WARC-Target-URI", safe_uri(capture.url)),
+        ("WARC-Warcinfo-ID", warcinfo_id),
+    )
 
 
 def revisit_member(capture: Capture, block: bytes, own_id: str, shared: Fields, *, level: int = LEVEL) -> bytes:
@@ -214,12 +265,17 @@ def redacted(request: bytes) -> bytes:
 
 
 def _member(fields: Fields, block: bytes, level: int) -> bytes:
-    """Header, block and the two empty lines as one member. The one place where header lines are made."""
+    """Header, block and the two empty lines as one member."""
+    return compress(VERSION, _header(fields), b"Content-Length: %d\r\n\r\n" % len(block), block, _END, level=level)
+
+
+def _header(fields: Fields) -> bytes:
+    """The one place where header lines are made."""
     kept = [field for field in fields if field[1]]
     head = "".join([f"{name}: {value}\r\n" for name, value in kept])
     if head.count("\n") != len(kept) or head.count("\r") != len(kept):
         head = "".join([f"{name}: {safe_value(value)}\r\n" for name, value in kept])
-    return compress(VERSION, encode(head), b"Content-Length: %d\r\n\r\n" % len(block), block, _END, level=level)
+    return encode(head)
 
 
 def _connection(capture: Capture) -> Fields:

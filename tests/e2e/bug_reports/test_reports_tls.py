@@ -131,9 +131,9 @@ def test_g11_a_refused_name_is_a_tls_failure_with_its_alert(crawl: RawCrawl, lat
 
 def test_g11_robots_txt_follows_the_same_rule(crawl: RawCrawl, never: RefusingServer) -> None:
     """A name refused, a certificate of another name: unreachable, told with its reason, nothing asked in the clear."""
-    for authority in (never.url, crawl.sites.url("other-name", "")):
+    for authority, reason in ((never.url, "robots_tls"), (crawl.sites.url("other-name", ""), "robots_tls_certificate")):
         assert crawl.show_url(authority + "/")["state"] == "due"
-        assert crawl.waits[authority] == "robots_tls"
+        assert crawl.waits[authority] == reason
     assert never.connections == 1
     assert crawl.sites.heads("other-name") == []
 

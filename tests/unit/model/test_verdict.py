@@ -94,3 +94,19 @@ def test_a_cut_coding_is_retried_twice_and_then_stands() -> None:
     verdict = _judge(_answer(200), 2, coding_cut=True)
     assert (verdict.state, verdict.reason, verdict.coding_cut) == (State.FETCHED, "truncated", True)
     assert not _judge(_answer(200)).coding_cut
+
+
+def test_a_name_that_does_not_exist_has_three_tries_over_a_day() -> None:
+    """Half a day apart, whatever the back-off of other failures is."""
+    capture = Capture(url="http://a.test/", failure=NetFailure(kind="dns", detail="x", nxdomain=True))
+    first, second, third = (_judge(capture, failures) for failures in range(3))
+    for verdict, failures in ((first, 1), (second, 2)):
+        assert (verdict.state, verdict.reason, verdict.failures) == (State.DUE, "dns_nxdomain", failures)
+        assert 12 * 3600 <= (verdict.due_us - NOW_US) / 1e6 <= 13.2 * 3600
+    assert (third.state, third.reason, third.notice) == (State.FAILED, "dns_nxdomain", "failed")
+
+
+def test_a_certificate_is_its_own_reason() -> None:
+    """Transient like every TLS failure, and told apart from it."""
+    capture = Capture(url="http://a.test/", failure=NetFailure(kind="tls", detail="x", certificate=True))
+    assert (_judge(capture).state, _judge(capture).reason) == (State.DUE, "tls_certificate")

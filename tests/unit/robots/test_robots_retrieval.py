@@ -134,7 +134,9 @@ def test_every_network_failure_is_unreachable(kind: FailureKind) -> None:
 def test_which_clock_a_failure_runs_on() -> None:
     """Our own faults and NXDOMAIN run none, unless the site redirected us there."""
     clocks = {kind: _settle(NetworkFailure(kind)).failing for kind in get_args(FailureKind)}
-    connection = dict.fromkeys(("dns", "refused", "connect", "tls", "timeout", "reset"), "connection")
+    connection = dict.fromkeys(
+        ("dns", "refused", "connect", "tls", "tls_certificate", "timeout", "reset"), "connection"
+    )
     assert clocks == {**connection, "protocol": "http", "gate": None, "proxy": None}
     assert _settle(NetworkFailure("dns", nxdomain=True)).failing is None
     assert _settle(NetworkFailure("dns", nxdomain=True), hops=1).failing == "connection"
@@ -263,10 +265,24 @@ def test_gives_up_after_thirty_days_of_http_errors(answer: RobotsAnswer) -> None
     assert 30 * DAY <= _until_given_up(answer) < 34 * DAY
 
 
-@pytest.mark.parametrize(
-    "answer", [NetworkFailure("dns", nxdomain=True), NetworkFailure("proxy"), NetworkFailure("gate")]
-)
-def test_other_rules_decide_on_missing_names_and_our_own_faults(answer: RobotsAnswer) -> None:
+def test_a_name_that_does_not_exist_is_given_up_after_three_tries_over_a_day() -> None:
+    """Half a day between them; an answer in between forgets them, and after the third it is tried again in its time."""
+    missing = NetworkFailure("dns", nxdomain=True)
+    state, now_us = _after(missing, missing)
+    assert gives_up(state, now_us) is None
+    assert state.retry_at_us - now_us >= DAY // 2
+    state, now_us = _after(missing, missing, missing)
+    assert now_us - T0 >= DAY
+    assert gives_up(state, now_us) == gives_up(state, state.retry_at_us - 1) == "dns_nxdomain"
+    assert gives_up(state, state.retry_at_us) is None
+    state, now_us = _after(missing, missing, NetworkFailure("dns"), missing)
+    assert gives_up(state, now_us) is None
+    state, now_us = _after(HttpAnswer(200, body=OPEN), *[missing] * 2)
+    assert gives_up(state, now_us) is None
+
+
+@pytest.mark.parametrize("answer", [NetworkFailure("proxy"), NetworkFailure("gate")])
+def test_other_rules_decide_on_our_own_faults(answer: RobotsAnswer) -> None:
     """Sixty days of it, and still None."""
     state, now_us = _after(*[answer] * 2_000, start_us=T0)
     assert gives_up(state, now_us + 60 * DAY) is None

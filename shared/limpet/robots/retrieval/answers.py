@@ -31,7 +31,9 @@ _REDIRECTS: Final = frozenset((300, 301, 302, 303, 307, 308))
 _UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 Status = Literal["rules", "allow_all", "unreachable"]
-FailureKind = Literal["dns", "refused", "connect", "tls", "timeout", "reset", "protocol", "gate", "proxy"]
+FailureKind = Literal[
+    "dns", "refused", "connect", "tls", "tls_certificate", "timeout", "reset", "protocol", "gate", "proxy"
+]
 Failing = Literal["http", "connection"]
 
 

@@ -23,6 +23,7 @@ LATE_US_MAX: Final = DAY_US
 """How late a retry may come and still count the whole time since the last one as time unreachable."""
 
 GAVE_UP: Final = "robots_unreachable"
+NO_SUCH_NAME: Final = "dns_nxdomain"
 REFUSED_BY_GATE: Final = "refused_by_gate"
 """What a page would end with, whose server the connect gate refuses: so nobody waits for its robots.txt."""
 
@@ -32,6 +33,8 @@ class RetryPolicy(msgspec.Struct, frozen=True):
 
     first_us: int = 300 * SECOND_US
     us_max: int = DAY_US
+    nxdomain_us: int = DAY_US // 2
+    nxdomain_tries: int = 3
     http_give_up_us: int = 30 * DAY_US
     connection_give_up_us: int = 7 * DAY_US
 
@@ -64,6 +67,8 @@ class RobotsState(msgspec.Struct, frozen=True):
     """Until then the whole host waits (429, 503); to be kept with the host's other waits."""
     reason: str = ""
     """The reason of the last attempt."""
+    nxdomain: int = 0
+    """Attempts in a row that found no such host name."""
 
 
 def advance(
@@ -73,7 +78,7 @@ def advance(
 
     A usable answer replaces all. A failure keeps a copy that has not expired (section 2.4), waits 5 minutes doubling
     to 24 hours, at least as long as Retry-After says, and never allows anything by itself. A failure of ours waits
-    5 minutes and changes nothing else.
+    5 minutes and changes nothing else; a name that does not exist is tried again after half a day.
     """
     if settled.status != "unreachable":
         copy = copy_of(settled, now_us)
@@ -81,6 +86,9 @@ def advance(
     ours = settled.failing is None
     failures = state.failures + (not ours)
     wait_us = max(_backoff_us(0 if ours else failures - 1, jitter, policy), settled.retry_after_us)
+    no_name = ours and settled.reason == "nxdomain"
+    if no_name:
+        wait_us = int(policy.nxdomain_us * (1 + JITTER_SHARE * jitter))
     return RobotsState(
         copy=usable_copy(state, now_us),
         digest=state.digest,
@@ -93,6 +101,7 @@ def advance(
         retry_at_us=now_us + wait_us,
         host_until_us=now_us + wait_us if settled.whole_host else state.host_until_us,
         reason=settled.reason,
+        nxdomain=state.nxdomain + 1 if no_name else 0,
     )
 
 
@@ -111,14 +120,17 @@ def usable_copy(state: RobotsState, now_us: int) -> RobotsCopy | None:
 def gives_up(state: RobotsState, now_us: int, policy: RetryPolicy = DEFAULT_POLICY) -> str | None:
     """The reason to end the authority's URLs with: 30 days unreachable, or 7 days without any HTTP answer.
 
-    None as long as there is hope, and whenever the last failure was ours or a missing name (the DNS rule decides
-    there). A server that the connect gate refused is given up at once, until the next attempt is due: names move, and
-    operators name more hosts as owned. Giving up fails URLs; it never allows them, though section 2.3.1.4 would permit
-    that.
+    None as long as there is hope, and whenever the last failure was ours. A server that the connect gate refused is
+    given up at once, a name that does not exist after its third try; both only until the next attempt is due: names
+    move, and operators name more hosts as owned. Giving up fails URLs; it never allows them, though section 2.3.1.4
+    would permit that.
     """
     if state.failing is None:
-        refused = state.reason == "gate" and now_us < state.retry_at_us and usable_copy(state, now_us) is None
-        return REFUSED_BY_GATE if refused else None
+        if now_us >= state.retry_at_us or usable_copy(state, now_us) is not None:
+            return None
+        if state.nxdomain >= policy.nxdomain_tries:
+            return NO_SUCH_NAME
+        return REFUSED_BY_GATE if state.reason == "gate" else None
     since_us = _observed_us(state, now_us)
     if state.failing == "connection" and state.connection_us + since_us >= policy.connection_give_up_us:
         return GAVE_UP

@@ -12,8 +12,9 @@ from limpet.segments.hdfs.backlog import Append, Backlog, copy_of, fail
 from limpet.segments.hdfs.cluster import Hdfs, HdfsFault
 from limpet.segments.hdfs.growing import GrowingSegment
 from limpet.segments.hdfs.settings import Alert, HdfsSettings
-from limpet.segments.port import Location, SegmentFailed, SegmentsUnavailable
+from limpet.segments.port import Appendable, Location, SegmentFailed, SegmentsUnavailable
 from limpet.segments.writer import FULL_SEGMENTS_MAX, WriterLimits
+from limpet.warc.members import MemberStream
 
 REOPEN_SECONDS: Final = 0.5
 
@@ -63,10 +64,13 @@ class HdfsSegmentWriter:
         """Bytes on their way: queued, and in the group being written."""
         return self._backlog.bytes
 
-    async def append(self, members: Sequence[bytes]) -> list[Location]:
-        """See `SegmentWriter.append`. Waits while more than `queue_bytes_max` is on its way."""
+    async def append(self, members: Sequence[Appendable]) -> list[Location]:
+        """See `SegmentWriter.append`. Waits while more than `queue_bytes_max` is on its way.
+
+        A member that is a stream is packed in memory first, beside the event loop.
+        """
         self._check()
-        item = Append(members)
+        item = Append([m if isinstance(m, bytes) else await asyncio.to_thread(packed, m) for m in members])
         await self._backlog.room(item.size_bytes)
         self._check()
         self._backlog.put(item)
@@ -220,3 +224,8 @@ class HdfsSegmentWriter:
     def _die(self, error: BaseException) -> None:
         self._end = error
         self._backlog.fail(error)
+
+
+def packed(stream: MemberStream) -> bytes:
+    """The whole member. Raises OSError."""
+    return b"".join(stream.pieces())

@@ -72,5 +72,7 @@ servers-status: $(VENV)/.test ## which of them serve, on which ports
 servers-down: $(VENV)/.test ## end them; their data stays in the folder
 	$(SERVE) down $(SERVE_WHAT)
 
-clean: ## remove what the targets above made
+clean: ## remove what the targets above made, servers included
+	@test ! -d $(SERVERS) || PYTHONPATH=infra/local $(PYTHON) -m servers down --folder $(SERVERS)
+	@rm -rf $(SERVERS)
 	@rm -rf $(VENV) $(INTO) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -10,9 +10,10 @@ import msgspec
 import pytest
 
 from contract.valkeys import Kept, SeenServer, open_shard
+from limpet.clock import SystemClock
 from limpet.model.errors import UsageError
 from limpet.receipts import Action, Transport, Verdict
-from limpet.seen import SeenUnavailable, rebuild
+from limpet.seen import PatientSeen, SeenUnavailable, rebuild
 from limpet.seen.redis import Address, Bounds
 from servers import CutAfter, Proxy, cut, drop, forward
 
@@ -127,6 +128,33 @@ def test_a_dead_shard_stops_its_own_partition_only(server: SeenServer, other: Se
         await dead.mark(fps(3))
         assert all(await dead.present(fps(3)))
         await dead.close()
+        await well.close()
+
+    asyncio.run(main())
+
+
+def test_a_partition_waits_for_its_shard_and_the_others_do_not(
+    server: SeenServer, other: SeenServer, crawl: str
+) -> None:
+    """Killed under its partition: marks wait, the other partition goes on, and after the restart all is marked."""
+
+    async def main() -> None:
+        down = open_shard(other, crawl, number=1, bounds=QUICK)
+        well = open_shard(server, crawl, number=2)
+        await down.check()
+        other.node.kill()
+        patient = PatientSeen(down, SystemClock(), lambda: False, pause_seconds_first=0.01)
+        waiting = asyncio.ensure_future(patient.mark(fps(20)))
+        for seed in range(20):
+            await well.mark(fps(20, seed=seed))
+            assert all(await well.present(fps(20, seed=seed)))
+        assert not waiting.done()
+        assert patient.waiting_since_us > 0
+        other.valkey.restart(other.node)
+        await waiting
+        assert patient.waiting_since_us == 0
+        assert all(await patient.present(fps(20)))
+        await patient.close()
         await well.close()
 
     asyncio.run(main())

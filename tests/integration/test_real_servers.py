@@ -13,7 +13,10 @@ import pytest
 from servers import Folder, Form, Service, service
 from servers.hdfs import Hdfs
 
-FORMS: tuple[Form, ...] = ("single", "three")
+FORMS = [
+    pytest.param("single", marks=pytest.mark.servers),
+    pytest.param("three", marks=pytest.mark.slow),
+]
 
 
 def started(name: str, folder: Path, form: Form = "single") -> Iterator[Service]:
@@ -54,7 +57,6 @@ def comes_back(found: Service) -> None:
     assert found.endpoints() == endpoints
 
 
-@pytest.mark.servers
 @pytest.mark.parametrize("form", FORMS)
 def test_kafka_brokers_come_back(tmp_path: Path, form: Form) -> None:
     """One broker or three, registered with each other."""
@@ -63,7 +65,6 @@ def test_kafka_brokers_come_back(tmp_path: Path, form: Form) -> None:
         comes_back(kafka)
 
 
-@pytest.mark.servers
 @pytest.mark.parametrize("form", FORMS)
 def test_cassandra_nodes_come_back(tmp_path: Path, form: Form) -> None:
     """One node or three that know each other, on one port."""

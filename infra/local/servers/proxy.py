@@ -44,15 +44,16 @@ class CutAfter:
 class Proxy:
     """`async with Proxy(host, port) as proxy`: connect to `proxy.port`; `replies` may be exchanged at any time."""
 
-    def __init__(self, host: str, port: int, replies: Replies = forward) -> None:
+    def __init__(self, host: str, port: int, replies: Replies = forward, *, listen: int = 0) -> None:
         self.replies = replies
+        self._listen = listen  # 0 = any free port
         self.connections = 0
         self.request_bytes = 0
         self._target = (host, port)
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self._listen)
         self.port: int = self._server.sockets[0].getsockname()[1]
         return self
 

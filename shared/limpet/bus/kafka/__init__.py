@@ -3,13 +3,17 @@
 from limpet.bus.kafka.bus import CAPABILITIES, KafkaBus
 from limpet.bus.kafka.consumer import KafkaConsumer, KafkaGapError
 from limpet.bus.kafka.delivery import Outgoing
+from limpet.bus.kafka.intake import Intake
 from limpet.bus.kafka.producer import KafkaProducer
 from limpet.bus.kafka.readers import KafkaMember, KafkaReader
+from limpet.bus.kafka.redelivery import Bounds, Redelivery, TooManyFailuresError
 from limpet.bus.kafka.settings import KafkaSettings
 from limpet.bus.kafka.topics import Topics, TopicSettingsError, TopicSpec, specs_of
 
 __all__ = [
     "CAPABILITIES",
+    "Bounds",
+    "Intake",
     "KafkaBus",
     "KafkaConsumer",
     "KafkaGapError",
@@ -18,6 +22,8 @@ __all__ = [
     "KafkaReader",
     "KafkaSettings",
     "Outgoing",
+    "Redelivery",
+    "TooManyFailuresError",
     "TopicSettingsError",
     "TopicSpec",
     "Topics",

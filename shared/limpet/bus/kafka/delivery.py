@@ -139,7 +139,8 @@ class Delivery:
 
     def oldest_seconds(self) -> float:
         """For how long the oldest publish has been waiting."""
-        return self._clock.monotonic() - min(self._under_way.values(), default=self._clock.monotonic())
+        now = self._clock.monotonic()
+        return now - min(self._under_way.values(), default=now)
 
     def _delivered(self, receipts: Receipts, index: int, error: KafkaError | None, message: Message) -> None:
         """On the polling thread."""

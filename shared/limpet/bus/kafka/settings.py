@@ -106,9 +106,10 @@ def reader_config(settings: KafkaSettings, group: str) -> dict[str, Any]:
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
         "auto.offset.reset": "error",
-        "isolation.level": "read_committed",
+        "isolation.level": "read_uncommitted",
         "check.crcs": True,
         "fetch.wait.max.ms": 200,
+        "fetch.queue.backoff.ms": 10,  # by default a full queue stops fetching for a second
         "fetch.message.max.bytes": 1_048_576,
         "queued.min.messages": settings.buffer_messages_max,
         "queued.max.messages.kbytes": max(1, settings.buffer_bytes_max // 1024),

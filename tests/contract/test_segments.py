@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
+from contract.captures import capture, recover_all, warcinfo
 from contract.segment_rigs import LocalRig, SegmentRig, local_rig, memory_hdfs_rig, real_hdfs_rig
 from limpet.model.errors import CannotGoOn, Definite
 from limpet.runtime import Disk
-from limpet.segments import Location, SegmentFailed, SegmentStore
+from limpet.segments import Location, SegmentFailed
 from limpet.segments.scan import SegmentScan
 from limpet.segments.writer import WriterLimits
 from limpet.testing.captures import wire_capture
@@ -20,30 +21,10 @@ from limpet.testing.disks import FailingSync, FullDisk, LostReply, TornAppend
 from limpet.warc import (
     CaptureGrouper,
     CaptureMeta,
-    CrawlInfo,
     capture_members,
     capture_of,
-    index_of,
-    line_of,
     parse_record,
-    warcinfo_member,
 )
-
-INFO = CrawlInfo(software="limpet/0", user_agent="limpet/0 (+https://example.org/)", crawl="c0")
-
-
-def warcinfo(name: str) -> bytes:
-    return warcinfo_member(INFO, filename=name, at_us=1_800_000_000_000_000, token=bytes(16))
-
-
-def capture(number: int, body_bytes: int = 40) -> tuple[bytes, ...]:
-    """The members of a capture that `number` alone decides."""
-    body = (b"%d " % number) * body_bytes
-    wire = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body
-    taken = wire_capture(f"http://example.com/{number}", wire, started_us=1_800_000_000_000_000 + number)
-    ids = number.to_bytes(16, "big") + (number + 1000).to_bytes(16, "big") + (number + 2000).to_bytes(16, "big")
-    return capture_members(taken, CaptureMeta(fp=number.to_bytes(16, "big")), "", ids).members
-
 
 DISKS = ["system-1", "system-3", "memory-1", "memory-3"]
 HDFS = ["hdfs-memory", pytest.param("hdfs-servers", marks=pytest.mark.servers)]
@@ -77,20 +58,6 @@ def run(main: Callable[[], Awaitable[None]], rig: SegmentRig) -> None:
         assert asyncio.all_tasks() == {asyncio.current_task()}, "a task was left behind"
 
     asyncio.run(guarded())
-
-
-async def recover_all(store: SegmentStore) -> None:
-    """What a reconciler does with the segments of dead writers."""
-    for info in await store.infos():
-        if info.live or info.sealed:
-            continue
-        grouper, lines = CaptureGrouper(), []
-        async for member in SegmentScan(store, info.name):
-            grouper.add(member)
-            lines.append((member.end, line_of(member, info.name)))
-        if await store.recover(info.name, grouper.whole_bytes):
-            kept = [line for end, line in lines if line is not None and end <= grouper.whole_bytes]
-            await store.seal(info.name, index_of(kept))
 
 
 def test_append_is_contiguous_ordered_and_readable(rig: SegmentRig) -> None:
@@ -160,6 +127,31 @@ def test_segments_roll_between_captures(rig: SegmentRig) -> None:
             assert len({location.segment for location in locations}) == 1
         big = len(b"".join(wanted[-1]))
         assert all(info.size_bytes <= 4_000 or info.size_bytes < big + 1_000 for info in infos)
+
+    run(main, rig)
+
+
+def test_large_captures_read_back_wherever_they_end(rig: SegmentRig) -> None:
+    """Members across blocks, in closed and in growing ones: all are read exactly, from open and sealed segments."""
+    bodies = [random.Random(number).randbytes(size) for number, size in enumerate([300_000, 5, 2_500_000, 600_000, 7])]
+    wanted = [
+        capture_members(
+            wire_capture(f"http://example.com/{number}", b"HTTP/1.1 200 OK\r\n\r\n" + body),
+            CaptureMeta(),
+            "",
+            bytes(47) + bytes([number]),
+        ).members
+        for number, body in enumerate(bodies)
+    ]
+
+    async def main() -> None:
+        store = rig.store()
+        writer = await store.open_writer("a" * 16, warcinfo)
+        results = [await writer.append(members) for members in wanted]
+        for _ in range(2):
+            for members, locations in zip(wanted, results, strict=True):
+                assert await asyncio.gather(*(store.read(location) for location in locations)) == list(members)
+            await writer.close()
 
     run(main, rig)
 

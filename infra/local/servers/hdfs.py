@@ -48,8 +48,10 @@ SETTINGS: Final[Mapping[str, str]] = {
     "dfs.namenode.heartbeat.recheck-interval": "5000",
     "dfs.heartbeat.interval": "1",
     "dfs.namenode.stale.datanode.interval": "5000",
-    # The driver takes whatever pipeline it is given: do not give it DataNodes that have been silent for a while.
+    # The driver takes whatever pipeline it is given, and whoever reads a growing block asks the DataNode named first:
+    # neither shall meet one that has been silent for a while.
     "dfs.namenode.avoid.write.stale.datanode": "true",
+    "dfs.namenode.avoid.read.stale.datanode": "true",
     "dfs.namenode.fs-limits.min-block-size": "65536",
     "dfs.client.block.write.replace-datanode-on-failure.enable": "true",
     "dfs.client.block.write.replace-datanode-on-failure.policy": "DEFAULT",

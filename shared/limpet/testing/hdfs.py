@@ -5,7 +5,7 @@ It is a fake, not a model of HDFS: what it does was seen on HDFS 3.4 and is held
 
 from collections.abc import Sequence
 
-from limpet.segments.hdfs.cluster import Block, FileBlocks, HdfsFault, Room
+from limpet.segments.hdfs.cluster import Block, FileBlocks, HdfsFault, LeaseLost, Room
 
 
 class MemoryBlock:
@@ -273,7 +273,7 @@ class MemoryHdfsFile:
 
     def _check(self) -> None:
         if self._inode.writer is not self:
-            raise HdfsFault(f"{self._path} is no longer ours")
+            raise LeaseLost(f"{self._path} is no longer ours")
 
 
 class MemoryHdfsReader:

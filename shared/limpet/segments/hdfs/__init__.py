@@ -4,7 +4,7 @@
 `limpet.testing.hdfs` is a cluster in memory.
 """
 
-from limpet.segments.hdfs.cluster import Block, FileBlocks, Hdfs, HdfsFault, HdfsFile, HdfsReader, Room
+from limpet.segments.hdfs.cluster import Block, FileBlocks, Hdfs, HdfsFault, HdfsFile, HdfsReader, LeaseLost, Room
 from limpet.segments.hdfs.settings import Alert, HdfsSettings, IsAlive
 from limpet.segments.hdfs.store import HdfsSegments
 
@@ -19,5 +19,6 @@ __all__ = [
     "HdfsSegments",
     "HdfsSettings",
     "IsAlive",
+    "LeaseLost",
     "Room",
 ]

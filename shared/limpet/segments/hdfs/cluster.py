@@ -11,6 +11,10 @@ class HdfsFault(Indefinite):
     """A call failed or took too long; HDFS may have carried it out, or may do so yet."""
 
 
+class LeaseLost(HdfsFault):
+    """Somebody else has taken the file: its writer is held for dead."""
+
+
 class Block(msgspec.Struct, frozen=True, kw_only=True):
     """Where a block lies. `replicas`: HTTP addresses of its DataNodes; of a growing one, of its pipeline."""
 

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from limpet.clock.port import Clock
-from limpet.segments.hdfs.cluster import Hdfs, HdfsFault, HdfsFile
+from limpet.model.errors import CannotGoOn
+from limpet.segments.hdfs.cluster import Hdfs, HdfsFault, HdfsFile, LeaseLost
 from limpet.segments.hdfs.files import POLL_SECONDS, seal_file
 from limpet.segments.hdfs.hints import Hints
 from limpet.segments.hdfs.settings import Alert, HdfsSettings
@@ -46,6 +47,7 @@ class GrowingSegment:
         """Append a group; where each member is. `SegmentsUnavailable`: nothing was written. `SegmentFailed`: who knows.
 
         After either the segment is not usable; the second may leave whole captures, for recovery to adopt.
+        `CannotGoOn`: the file was taken from us.
         """
         try:
             if self._file is None:
@@ -107,7 +109,20 @@ class GrowingSegment:
             await self._file.hsync()
             await self._confirm(self.size_bytes, self.size_bytes + len(data))
         except (HdfsFault, FileNotFoundError, FileExistsError) as error:
+            if isinstance(error, LeaseLost) or await self._was_taken():
+                raise CannotGoOn(
+                    f"segment {self.name} was taken by another process: this one was held for dead, start it again"
+                ) from error
             raise SegmentFailed(f"segment {self.name} cannot be trusted any more: {error}") from error
+
+    async def _was_taken(self) -> bool:
+        """Whether somebody closed the file that we have not closed."""
+        try:
+            return not (await self._hdfs.blocks(self.path, 0, 1)).growing
+        except HdfsFault:
+            return False
+        except FileNotFoundError:
+            return True
 
     async def _confirm(self, start: int, end: int) -> None:
         """Enough replicas of every byte from `start` to `end`, or `HdfsFault`.
@@ -120,7 +135,7 @@ class GrowingSegment:
         while True:
             found = await self._hdfs.blocks(self.path, start, end - start)
             if not found.growing:
-                raise HdfsFault("another process has taken it")
+                raise LeaseLost("the file is closed")
             if found.size_bytes < end:
                 raise HdfsFault(f"the NameNode knows of {found.size_bytes} bytes, not {end}")
             short = [block for block in found.within(start, end - start) if len(block.replicas) < settings.replicas_min]

@@ -8,12 +8,15 @@ from typing import Final, TypeVar
 
 from hdfs_native import AsyncClient, AsyncFileReader, AsyncFileWriter, WriteOptions
 
-from limpet.segments.hdfs.cluster import FileBlocks, HdfsFault, Room
+from limpet.segments.hdfs.cluster import FileBlocks, HdfsFault, LeaseLost, Room
 from limpet.segments.hdfs.settings import HdfsSettings
 from limpet.segments.hdfs.webhdfs import WebHdfs
 
 T = TypeVar("T")
 WRITE_BYTES: Final = 4_194_304
+_TAKEN: Final = ("LeaseExpiredException", "COMPLETE but not UNDER_CONSTRUCTION")
+"""How the NameNode tells a writer that its lease was recovered, before and after it closed the file."""
+
 _REPLACE: Final = "dfs.client.block.write.replace-datanode-on-failure"
 
 
@@ -182,4 +185,5 @@ async def bounded(what: str, answer: Awaitable[T], seconds_max: float) -> T:
 
 def _fault(what: str, error: BaseException) -> HdfsFault:
     text = str(error).replace("\\n", "\n").partition("\n")[0]
-    return HdfsFault(f"{what}: {text[:300] or type(error).__name__}")
+    kind = LeaseLost if any(sign in text for sign in _TAKEN) else HdfsFault
+    return kind(f"{what}: {text[:300] or type(error).__name__}")

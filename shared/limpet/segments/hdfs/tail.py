@@ -45,9 +45,10 @@ class TailReads:
     async def _serve(self, path: str) -> None:
         try:
             await self._clock.sleep(0)  # those who ask in the same turn share the request
-            while wants := [want for want in self._wanted.pop(path, ()) if not want.data.done()]:
-                for group in spans(sorted(wants, key=lambda want: want.offset)):
-                    await self._fill(path, group)
+            while waiting := self._wanted.pop(path, None):
+                wants = sorted((want for want in waiting if not want.data.done()), key=lambda want: want.offset)
+                for group in ranges([(want.offset, want.end) for want in wants]):
+                    await self._fill(path, [wants[index] for index in group])
         finally:
             del self._tasks[path]
             for want in self._wanted.pop(path, ()):
@@ -93,17 +94,20 @@ class TailReads:
         return self._clock.monotonic() - self._failed_at.get(node, float("-inf")) < AVOID_SECONDS
 
 
-def spans(wants: Sequence[_Want]) -> list[list[_Want]]:
-    """Groups of neighbours, each within one request's size. `wants` are in order of their offsets."""
-    groups: list[list[_Want]] = []
-    start = end = 0
-    for want in wants:
-        if groups and want.offset - end <= GAP_BYTES_MAX and want.end - start <= SPAN_BYTES_MAX:
-            groups[-1].append(want)
-            end = max(end, want.end)
+def ranges(wanted: Sequence[tuple[int, int]]) -> list[list[int]]:
+    """Groups of neighbours, as indexes into `wanted`: (start, end) in order of their starts.
+
+    A group is no longer than a request may be, unless one range alone is.
+    """
+    groups: list[list[int]] = []
+    first = end = 0
+    for index, (wanted_start, wanted_end) in enumerate(wanted):
+        if groups and wanted_start - end <= GAP_BYTES_MAX and wanted_end - first <= SPAN_BYTES_MAX:
+            groups[-1].append(index)
+            end = max(end, wanted_end)
         else:
-            groups.append([want])
-            start, end = want.offset, want.end
+            groups.append([index])
+            first, end = wanted_start, wanted_end
     return groups
 
 

@@ -24,7 +24,8 @@ class HdfsSegmentWriter:
 
     A group fails as a whole (`SegmentFailed`): its segment is let go, given back to HDFS in the background and left
     `.open` for recovery; the next group opens a new one. While none can be opened, appends are refused with
-    `SegmentsUnavailable`, `healthy` says so, and tries are made at growing intervals. No outage ends the writer.
+    `SegmentsUnavailable`, `healthy` says so, and tries are made at growing intervals. No outage ends the writer; that
+    somebody took its file does (`CannotGoOn`): its incarnation is held for dead, and acknowledges nothing more.
 
     Full segments wait for their seal as on a local disk, so that what was appended last gets its outcome first.
     `left_unsealed` names segments whose seal failed: recovery seals them.

@@ -23,6 +23,7 @@ from limpet.model.verdict import Verdict
 from limpet.parser.service import Parser
 from limpet.politeness import Governor, HostState
 from limpet.politeness.governor import UNFINISHED
+from limpet.politeness.orders import HostOrder, Orders
 from limpet.reconciler.recovery import Recovery
 from limpet.robots import HttpAnswer, RobotsAnswer
 from limpet.runtime.sqlitetx import Tx
@@ -155,6 +156,14 @@ class HopsUnheld(FetchSteps):
             await super().persist_wait(store, host)
 
 
+class ForgetsTheAnswer(FetchSteps):
+    """What came after an operator ended the lease stays in the archive without an outcome."""
+
+    async def adopt(self, store: UrlStore, outcome: Outcome, verdict: Verdict, now_us: int) -> bool:  # noqa: ARG002
+        """See `FetchSteps.adopt`."""
+        return False
+
+
 class RearmsAfterwards(FetchSteps):
     """Stores the new rules first, then re-arms what the old ones denied."""
 
@@ -202,6 +211,20 @@ class AllowOn5xx(RobotsDesk):
         return answer
 
 
+class NeverPutsBack(CrawlNode):
+    """What a block took out is gone for good."""
+
+    async def _uncancel(self, store: UrlStore, blocked: frozenset[str]) -> None:
+        """See `CrawlNode._uncancel`."""
+
+
+class BlocksNobody(CrawlNode):
+    """A block stops the sends, and nothing shows it in the rows."""
+
+    async def _cancel(self, store: UrlStore, blocked: frozenset[str]) -> None:
+        """See `CrawlNode._cancel`."""
+
+
 class LeaseUnchecked(CrawlNode):
     """Sends whatever it holds, however little is left of its lease."""
 
@@ -244,6 +267,14 @@ class TokensPileUp(Governor):
         if not known:
             state.free_at = self._started
         return state
+
+
+class DeafGovernor(Governor):
+    """Orders are read, and not obeyed."""
+
+    def obey(self, orders: Orders) -> set[str]:
+        """See `Governor.obey`."""
+        return super().obey({host: HostOrder(gap_seconds=order.gap_seconds) for host, order in orders.items()})
 
 
 class NoHold(Recovery):

@@ -13,7 +13,7 @@ from crash.outages import bus_down, count_publishes, hanging
 from crash.owners import asleep, deadly, sluggish
 from crash.parts import REHEARSED
 from crash.rehearsal import MakeDisk, Mode, plain_disk
-from crash.stories import changing_walk, hop_walk, nested_walk
+from crash.stories import blocked_walk, changing_walk, hop_walk, interrupted_walk, nested_walk
 from crash.walk import Kind, Made, Point, Walk, Walker, walked
 from crash.world import World, refusing_web, rough_web, small_web, whole_web, wide_web
 from limpet.clock import Clock
@@ -171,6 +171,16 @@ def second_deaths(parts: Parts) -> list[str]:
     return nested_walk(small_web(), "kill", all_steps=True, only=only, parts=parts, stop_at_first=True)[0].found
 
 
+def blocked_found(parts: Parts) -> list[str]:
+    """A host is paused, blocked, and goes on."""
+    return blocked_walk(parts).found
+
+
+def interrupted_found(parts: Parts) -> list[str]:
+    """A host is blocked while an answer of it is under way."""
+    return interrupted_walk(parts).found
+
+
 ADOPTED_FROM = 12  # appends after which a death leaves little else to do than to adopt
 STORIES: list[tuple[str, Parts, str, Proof]] = [
     (
@@ -201,6 +211,10 @@ STORIES: list[tuple[str, Parts, str, Proof]] = [
         lambda parts: changing_walk(parts).found,
     ),
     ("hops without a trace", broken(steps=mutants.HopsUnheld), "impolite fetch", lambda parts: hop_walk(parts).found),
+    ("deaf to orders", broken(governor=mutants.DeafGovernor), "impolite fetch", blocked_found),
+    ("a block that cancels nothing", broken(node=mutants.BlocksNobody), "not cancelled", blocked_found),
+    ("a block for ever", broken(node=mutants.NeverPutsBack), "lost URL", blocked_found),
+    ("an answer without an outcome", broken(steps=mutants.ForgetsTheAnswer), "orphan record", interrupted_found),
     ("adoption before the fact is out", broken(recovery=mutants.AdoptsBeforePublishing), "lost URL", second_deaths),
 ]
 

@@ -139,7 +139,7 @@ def test_a_blocked_host_is_cancelled_and_comes_back(tmp_path: Path) -> None:
         assert_complete(folder, origin)
 
 
-@pytest.mark.parametrize("verb", ["pause", "block"])
+@pytest.mark.parametrize("verb", [pytest.param("pause", marks=pytest.mark.slow), "block"])
 def test_an_order_outlives_a_death_before_its_effect(tmp_path: Path, verb: str) -> None:
     """Everything is killed between the acknowledged order and its effect: the next run obeys from its first request."""
     folder = tmp_path / "crawl"

@@ -178,7 +178,7 @@ def _add_sources(verb: argparse.ArgumentParser) -> None:
 
 def _listing(verbs: _Verbs, name: str, summary: str) -> argparse.ArgumentParser:
     verb = _verb(verbs, name, summary)
-    verb.add_argument("folder", type=Path, metavar="DIR")
+    verb.add_argument("folder", type=Path, metavar="DIR", help="the crawl folder")
     verb.add_argument("--json", action="store_true", help="print JSON")
     return verb
 
@@ -203,7 +203,7 @@ def _add_failures(verbs: _Verbs) -> None:
 
 
 def _add_log(verbs: _Verbs) -> None:
-    log = _listing(verbs, "log", "one line a capture in the columns of Heritrix's crawl.log, by fetch time")
+    log = _listing(verbs, "log", "one line a capture, as Heritrix's crawl.log has it")
     log.add_argument("-f", "--follow", action="store_true", help="go on with what comes, until interrupted")
 
 
@@ -213,8 +213,8 @@ def _add_report(verbs: _Verbs) -> None:
 
 
 def _add_hosts(verbs: _Verbs) -> None:
-    hosts = _verb(verbs, "hosts", "why each host is asked as seldom as it is; pause, slow or block one", epilog=_HOSTS)
-    hosts.add_argument("folder", type=Path, metavar="DIR")
+    hosts = _verb(verbs, "hosts", "why hosts wait; pause, slow or block one", epilog=_HOSTS)
+    hosts.add_argument("folder", type=Path, metavar="DIR", help="the crawl folder")
     hosts.add_argument(
         "words", nargs="*", metavar="[pause|slow|block|resume] HOST", help="one host, or an order for it"
     )
@@ -224,7 +224,7 @@ def _add_hosts(verbs: _Verbs) -> None:
 
 def _add_add(verbs: _Verbs) -> None:
     add = _verb(verbs, "add", "add URLs to a crawl that does not run")
-    add.add_argument("folder", type=Path, metavar="DIR")
+    add.add_argument("folder", type=Path, metavar="DIR", help="the crawl folder")
     _add_sources(add)
     add.add_argument("--owned", action="append", default=[], metavar="CIDR|HOST", help="yours, remembered")
     add.add_argument("--json", action="store_true", help="print JSON")

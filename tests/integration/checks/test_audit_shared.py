@@ -3,6 +3,8 @@
 One archive, one plant at a time: which finding must appear, of which URL, and none besides.
 """
 
+import time
+import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -197,3 +199,31 @@ def test_a_reader_that_cannot_judge_is_named(tmp_path: Path) -> None:
     report = audit(make_crawl(tmp_path / "crawl", sent))
     assert (report.findings, noted(report)) == ([], {"reader_absent"})
     assert report.notes[0].detail.startswith("2 fetches")
+
+
+@pytest.mark.slow
+def test_an_audit_takes_bounded_memory_and_linear_time(tmp_path: Path) -> None:
+    """Three times the requests: no more of Python's memory, and about three times the processor time."""
+    spent = [_audited(tmp_path / str(hosts), hosts) for hosts in (100, 300)]
+    (few_seconds, few_bytes), (many_seconds, many_bytes) = spent
+    assert many_bytes < few_bytes + 1_000_000
+    assert many_seconds < 6 * few_seconds
+
+
+def _audited(path: Path, hosts: int) -> tuple[float, int]:
+    """Processor time of an audit of that many hosts, and the most memory that its objects took."""
+    sent: list[Sent] = []
+    for number in range(hosts):
+        host, at = f"h{number}.d{number // 3}.example", number * 0.5
+        sent.append(robots(at, host=host))
+        sent += [Sent(url=f"http://{host}/{page}", at=at + 2 + 2 * page) for page in range(20)]
+    folder = make_crawl(path, sent)
+    audit(folder)  # suffix lists and the like are read once
+    tracemalloc.start()
+    began = time.process_time()
+    try:
+        report = audit(folder)
+        return time.process_time() - began, tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+        assert (report.findings, report.checked["requests"]) == ([], hosts * 21)

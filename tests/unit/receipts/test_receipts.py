@@ -1,6 +1,7 @@
 """Unclean receipts are durable, clean ones bounded, and codes never quote keys."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -20,7 +21,9 @@ from limpet.receipts import (
     error_code,
 )
 from limpet.runtime import InlineRunner
-from limpet.runtime.disk import SystemDisk
+from limpet.runtime.disk import Disk, SystemDisk
+from limpet.testing.fault_disks import FailingSync, TornAppend
+from limpet.testing.memory_disk import MemoryDisk
 from limpet.testing.memory_receipts import MemoryReceiptLog
 
 
@@ -141,6 +144,39 @@ def test_the_log_is_bounded(tmp_path: Path) -> None:
         assert len(sizes(tmp_path)) == 3
         assert max(sizes(tmp_path)) <= 2_000
         await log.close()
+
+    asyncio.run(main())
+
+
+def test_kept_receipts_outlive_a_power_cut() -> None:
+    """`keep` returned: bytes and directory entry were durable."""
+
+    async def main() -> None:
+        disk, folder = MemoryDisk(), Path("/receipts")
+        log = FileReceiptLog(folder, disk, InlineRunner(), "one", file_bytes_max=2_000)
+        for number in range(10):
+            await log.keep(receipt(number, failed=1))
+        disk.power_cut()
+        after = FileReceiptLog(folder, disk, InlineRunner(), "two")
+        assert [one.at_us for one in await after.kept()] == list(range(10))
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("fault", [lambda disk: FailingSync(disk, 2), lambda disk: TornAppend(disk, 2, 40)])
+def test_a_file_that_failed_is_left_behind(fault: Callable[[Disk], Disk]) -> None:
+    """The caller hears of the receipt that was not kept; later ones go to another file, earlier ones are read."""
+
+    async def main() -> None:
+        disk = MemoryDisk()
+        log = FileReceiptLog(Path("/receipts"), fault(disk), InlineRunner(), "one")
+        await log.keep(receipt(0, failed=1))
+        with pytest.raises(CannotGoOn):
+            await log.keep(receipt(1, failed=1))
+        await log.keep(receipt(2, failed=1))
+        disk.power_cut()
+        after = FileReceiptLog(Path("/receipts"), disk, InlineRunner(), "two")
+        assert [one.at_us for one in await after.kept()] == [0, 2]
 
     asyncio.run(main())
 

@@ -17,6 +17,7 @@ from limpet.config import Facts, ScopeFacts, Settings, load_settings
 from limpet.embedded.folder import Folder, check_vacant, is_crawl
 from limpet.embedded.order import Run
 from limpet.fetch.gate import host_name
+from limpet.fetch.proxy import read_proxy
 from limpet.model.errors import UsageError
 from limpet.model.identity import (
     BUCKETS,
@@ -116,6 +117,7 @@ def settings_of(arguments: argparse.Namespace, folder: Folder | None) -> Setting
     parse_owned(owned)
     accepted = tuple(dict.fromkeys((*settings.accept_invalid_cert, *map(_host, arguments.accept_invalid_cert))))
     settings = msgspec.structs.replace(settings, owned=owned, accept_invalid_cert=accepted)
+    settings = _with_proxy(arguments, settings)
     if arguments.delay is not None:
         politeness = msgspec.structs.replace(settings.politeness, delay_seconds=arguments.delay)
         settings = msgspec.structs.replace(settings, politeness=politeness)
@@ -128,6 +130,17 @@ def settings_of(arguments: argparse.Namespace, folder: Folder | None) -> Setting
     if arguments.size_limit is not None:
         fetching = msgspec.structs.replace(settings.fetching, body_bytes_max=arguments.size_limit)
         settings = msgspec.structs.replace(settings, fetching=fetching)
+    return settings
+
+
+def _with_proxy(arguments: argparse.Namespace, settings: Settings) -> Settings:
+    """The proxy of this run, checked. Its credentials are never part of the settings."""
+    if arguments.proxy is not None:
+        settings = msgspec.structs.replace(settings, proxy=arguments.proxy)
+    if arguments.proxy_credentials is not None:
+        path = str(Path(arguments.proxy_credentials).absolute())
+        settings = msgspec.structs.replace(settings, proxy_credentials_file=path)
+    read_proxy(settings.proxy, settings.proxy_credentials_file)
     return settings
 
 

@@ -45,7 +45,7 @@ WAIT_DEFAULT_SECONDS = 30.0
 WAIT_DEFAULT_SECONDS_MAX = 3600.0
 RETRY_OURS_SECONDS = 0.5
 REFUSED_STATUS = frozenset({401, 403, 429})
-UNSENT = frozenset({"gate", "dns"})  # failures before a request could go out
+UNSENT = frozenset({"gate", "dns", "proxy"})  # failures before a request could go out
 DAY_US = 86_400_000_000
 
 
@@ -106,6 +106,8 @@ class Exchange:
     async def exchange(self, request: FetchRequest, permit: Permit, store: UrlStore) -> Capture:
         """A request that will have no outcome (robots.txt), under `permit`; it counts as one of the day."""
         capture = await self._exchange(request, permit, store)
+        if is_proxy_fault(capture):
+            self._outage.stopped()
         if capture.failure is None or capture.failure.kind not in UNSENT:
             await self._steps.count_request(store, capture.started_us // DAY_US)
         return capture
@@ -142,7 +144,7 @@ class Exchange:
         capture, claim = sent.capture, sent.claim
         host = self._governor.host(claim.host)
         verdict = self._judge(sent, host, coding_cut=await self._lost_its_end(capture))
-        if verdict.site_failure and await self._was_ours():
+        if is_proxy_fault(capture) or (verdict.site_failure and await self._was_ours()):
             await self._steps.hand_back(store, [claim], self._clock.wall_us() + 30_000_000, self._clock.wall_us())
             return verdict
         verdict = await self._break(sent, verdict, host, store)
@@ -216,6 +218,8 @@ class Exchange:
         domain = registrable_domain(sent.claim.host)
         if sent.capture.failure is None:
             self._outage.answered(domain)
+        elif is_proxy_fault(sent.capture):
+            self._outage.stopped()
         elif sent.capture.failure.kind not in {"gate", "protocol"}:
             self._outage.failed(domain)
         return classify(
@@ -295,6 +299,11 @@ class Exchange:
             hops=claim.hops,
             seed=claim.seed,
         )
+
+
+def is_proxy_fault(capture: Capture) -> bool:
+    """Whether our own proxy failed: nothing of the site, nothing that counts."""
+    return capture.failure is not None and capture.failure.kind == "proxy"
 
 
 def _answer(capture: Capture, verdict: Verdict) -> Answer:

@@ -85,6 +85,10 @@ class Outage:
         if len(recent) >= self.DOMAINS_MIN:
             self._paused_until = now + self.PAUSE_SECONDS
 
+    def stopped(self) -> None:
+        """Our own proxy failed: nobody can be asked."""
+        self._paused_until = self._clock.monotonic() + self.PAUSE_SECONDS
+
     def paused_for(self) -> float:
         """Seconds for which nothing is to be claimed; 0 = no outage."""
         return max(0.0, self._paused_until - self._clock.monotonic())

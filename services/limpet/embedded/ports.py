@@ -9,6 +9,7 @@ from limpet.config import Settings
 from limpet.embedded.parts import REAL_PARTS, Parts
 from limpet.fetch import Fetcher, Gate, Owned, WireFetcher
 from limpet.fetch.dns import DnsResolver
+from limpet.fetch.proxy import read_proxy
 from limpet.runtime import Disk, Immortal, Mortality, Random, Runner, SystemDisk, SystemRandom, ThreadRunner
 
 MakeFetcher = Callable[[Settings, Clock], Fetcher]
@@ -21,6 +22,7 @@ def wire_fetcher(settings: Settings, clock: Clock) -> Fetcher:
         Gate(Owned.parse(settings.owned)),
         DnsResolver(clock, settings.fetching.nameservers),
         accept_invalid_cert=settings.accept_invalid_cert,
+        proxy=read_proxy(settings.proxy, settings.proxy_credentials_file),
     )
 
 

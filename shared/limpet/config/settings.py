@@ -132,6 +132,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     notify: Notify = Notify()
     owned: tuple[str, ...] = ()
     accept_invalid_cert: tuple[str, ...] = ()  # hosts
+    proxy: str = ""  # http://HOST:PORT, never with credentials
+    proxy_credentials_file: str = ""  # holds user:password
     min_free_bytes: Annotated[int, msgspec.Meta(ge=0)] = 200_000_000
 
 

@@ -10,9 +10,13 @@ from limpet.fetch.exchange import Exchange
 from limpet.fetch.failures import connect_failure, tls_failure
 from limpet.fetch.gate import Gate, bare_host
 from limpet.fetch.port import FetchRequest, NetFailure
+from limpet.fetch.proxy import REPLY_BYTES_MAX, Proxy, refusal
 from limpet.fetch.resolver import Resolver
 from limpet.fetch.spool import Spool
 from limpet.fetch.target import Target
+
+PROXY_SECONDS_MAX = 5.0
+"""For the TCP connection to a proxy, which is near."""
 
 ADDRESSES_TRIED_MAX = 3
 """Connection attempts of one fetch; no request line is sent before one of them stands."""
@@ -60,12 +64,14 @@ class Connector:
         resolver: Resolver,
         ssl_context: ssl.SSLContext,
         accept_invalid_cert: Iterable[str] = (),
+        proxy: Proxy | None = None,
     ) -> None:
         self._gate = gate
         self._resolver = resolver
         self._ssl_context = ssl_context
         self._accepted = frozenset(map(bare_host, accept_invalid_cert))
         self._insecure_context = insecure_ssl_context() if self._accepted else ssl_context
+        self._proxy = proxy
         self.spool: Spool | None = None
 
     async def open(self, call: Call) -> Opened | NetFailure:
@@ -108,7 +114,7 @@ class Connector:
                 result = await self._attempt(call, address, share_ends, self._insecure_context)
                 if isinstance(result, Opened):
                     result = msgspec.structs.replace(result, insecure_tls=wrong)
-            if isinstance(result, Opened) or result.kind in {"tls", "gate"}:
+            if isinstance(result, Opened) or result.kind in {"tls", "gate", "proxy"}:
                 break
         return result
 
@@ -133,16 +139,36 @@ class Connector:
         self, call: Call, address: str, exchange: Exchange, context: ssl.SSLContext
     ) -> Opened | NetFailure:
         """TCP, peer, TLS: in this order, so that not even a handshake reaches a peer that was not judged."""
-        await call.loop.create_connection(lambda: exchange, address, call.target.port)
-        reason = self._gate.check_peer(exchange.peer_ip(), address)
-        if reason is not None:
-            return NetFailure(kind="gate", detail=reason)
+        if self._proxy is not None:
+            failure = await self._tunnel(self._proxy, call, address, exchange)
+        else:
+            await call.loop.create_connection(lambda: exchange, address, call.target.port)
+            reason = self._gate.check_peer(exchange.peer_ip(), address)
+            failure = None if reason is None else NetFailure(kind="gate", detail=reason)
+        if failure is not None:
+            return failure
         if call.target.scheme == "https":
             try:
                 await exchange.secure(context, bare_host(call.target.host))
             except (ssl.SSLError, ConnectionError, ValueError) as error:  # ValueError: a name that TLS cannot carry
                 return tls_failure(error, address)
         return Opened(exchange, address)
+
+    async def _tunnel(self, proxy: Proxy, call: Call, address: str, exchange: Exchange) -> NetFailure | None:
+        """A tunnel through the proxy to the judged address. What fails before the proxy was asked is the proxy's."""
+        found = await self._resolver.resolve(proxy.host)
+        if isinstance(found, NetFailure):
+            return NetFailure(kind="proxy", detail=f"the proxy's name: {found.detail}")
+        try:
+            async with asyncio.timeout(PROXY_SECONDS_MAX):
+                await call.loop.create_connection(lambda: exchange, found.addresses[0], proxy.port)
+        except OSError as error:  # a timeout is one too
+            return NetFailure(kind="proxy", detail=f"no connection to the proxy: {connect_failure(error, '').kind}")
+        try:
+            reply = await exchange.tunnel(proxy.request(address, call.target.port), REPLY_BYTES_MAX)
+        except (ConnectionError, ValueError) as error:
+            return NetFailure(kind="proxy", detail=str(error))
+        return refusal(reply)
 
 
 def connect_order(addresses: tuple[str, ...]) -> list[str]:

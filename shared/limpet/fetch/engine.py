@@ -16,6 +16,7 @@ from limpet.clock import Clock
 from limpet.fetch.connect import Call, Connector, Opened, default_ssl_context
 from limpet.fetch.gate import Gate
 from limpet.fetch.port import Capture, FetchRequest, NetFailure, OnHead
+from limpet.fetch.proxy import Proxy
 from limpet.fetch.resolver import Resolver
 from limpet.fetch.spool import Spool
 from limpet.fetch.target import parse_target, request_bytes
@@ -36,7 +37,8 @@ class WireFetcher:
     `disconnect`).
 
     Hosts in `accept_invalid_cert` are tried as all others first; if the certificate is what fails, another connection
-    takes it unverified, and the capture says what was wrong with it.
+    takes it unverified, and the capture says what was wrong with it. With a `proxy` every connection is a tunnel
+    through it to the judged address; its own faults have the kind "proxy".
     """
 
     def __init__(
@@ -46,10 +48,11 @@ class WireFetcher:
         resolver: Resolver,
         ssl_context: ssl.SSLContext | None = None,
         accept_invalid_cert: Iterable[str] = (),
+        proxy: Proxy | None = None,
     ) -> None:
         self._clock = clock
         self._resolver = resolver
-        self._connector = Connector(gate, resolver, ssl_context or default_ssl_context(), accept_invalid_cert)
+        self._connector = Connector(gate, resolver, ssl_context or default_ssl_context(), accept_invalid_cert, proxy)
 
     def spool_into(self, spool: Spool) -> None:
         """See `Spooling.spool_into`."""

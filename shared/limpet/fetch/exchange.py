@@ -5,6 +5,7 @@ import ssl
 from typing import Final, cast
 
 from limpet.fetch.failures import tls_reason
+from limpet.fetch.head import find_head_end
 from limpet.fetch.http1 import Phase, ResponseParser
 from limpet.fetch.port import FetchLimits
 from limpet.fetch.spool import Spool, SpoolFile
@@ -47,6 +48,8 @@ class Exchange(asyncio.Protocol):
         self._loop = loop
         self._transport: asyncio.Transport | None = None  # None before and after the connection
         self._tls: TlsStream | None = None
+        self._reply: bytearray | None = None  # a proxy's, while it is waited for
+        self._reply_bytes_max = 0
         self._idle_seconds_max = limits.idle_seconds_max
         self._deadline = deadline  # on loop.time()
         self._holds_at_head = holds_at_head
@@ -62,7 +65,9 @@ class Exchange(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Called by the loop with what arrived."""
         self._last = self._loop.time()
-        if self._tls is None:
+        if self._reply is not None:
+            self._take_reply(data)
+        elif self._tls is None:
             self._take(data)
         else:
             self._tls.receive(data)
@@ -86,6 +91,23 @@ class Exchange(asyncio.Protocol):
     def tls_version(self) -> str:
         """For example "TLSv1.3"; empty without TLS."""
         return self._tls.version() if self._tls is not None else ""
+
+    async def tunnel(self, request: bytes, reply_bytes_max: int) -> bytes:
+        """Ask a proxy for a tunnel; its answer up to the empty line. Raises ConnectionResetError, ValueError.
+
+        ValueError: the answer does not end, or more came behind it before anything was said through the tunnel.
+        """
+        if self._transport is None:
+            raise ConnectionResetError("connection closed before the tunnel")
+        self._reply, self._reply_bytes_max = bytearray(), reply_bytes_max
+        self._waiter = self._loop.create_future()
+        self._transport.write(request)
+        await self._waiter
+        reply, self._reply = bytes(self._reply), None
+        end = find_head_end(bytearray(reply), 0, reply_bytes_max)
+        if end != len(reply):
+            raise ValueError("the proxy's answer does not end where it should")
+        return reply
 
     async def secure(self, context: ssl.SSLContext, server_name: str) -> None:
         """The TLS handshake. Raises ssl.SSLError, or ConnectionResetError when the peer leaves in the middle."""
@@ -152,6 +174,13 @@ class Exchange(asyncio.Protocol):
             self._timer = None
         if self._transport is not None:
             self._transport.abort()
+
+    def _take_reply(self, data: bytes) -> None:
+        """More of a proxy's answer."""
+        assert self._reply is not None
+        self._reply += data
+        if len(self._reply) >= self._reply_bytes_max or find_head_end(self._reply, 0, self._reply_bytes_max) >= 0:
+            self._wake()
 
     def _take(self, data: bytes) -> None:
         """Feed the parser, and act on where that leaves it."""
@@ -259,6 +288,9 @@ class Exchange(asyncio.Protocol):
 
     def _end(self, error: Exception | None) -> None:
         """The TCP stream ended. Held bytes are still to be read: `resume` finds the end behind them."""
+        if self._reply is not None:
+            self._wake(error or ConnectionResetError("the proxy closed the connection"))
+            return
         if self._tls is not None:
             if error is None:
                 self._tls.end()

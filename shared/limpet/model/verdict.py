@@ -90,6 +90,8 @@ def _no_answer(capture: Capture, failures: int, now_us: int, policy: Retries, ji
         return Verdict(state=State.FAILED, reason="refused_by_gate", failures=failures, notice="failed")
     if failure.kind == "protocol":
         return Verdict(state=State.FAILED, reason="protocol", failures=failures, good=True, notice="failed")
+    if failure.kind == "proxy":
+        return Verdict(state=State.DUE, reason="proxy", due_us=now_us, failures=failures)
     if failure.nxdomain:
         return _no_name(failures, now_us, policy, jitter)
     reason = TLS_CERTIFICATE if failure.certificate else failure.kind

@@ -61,7 +61,7 @@ def test_a_busy_host_is_a_wait_and_no_attempt(status: int) -> None:
     assert _judge(_answer(status), 2, wait_us=NOW_US + 7_000_000, counts=True).state is State.FAILED
 
 
-@pytest.mark.parametrize("kind", ["dns", "refused", "connect", "tls", "timeout", "reset", "proxy"])
+@pytest.mark.parametrize("kind", ["dns", "refused", "connect", "tls", "timeout", "reset"])
 def test_network_failures_are_transient(kind: NetFailureKind) -> None:
     """Delayed retry, and flagged: it may turn out to be our own uplink."""
     verdict = _judge(_failure(kind))
@@ -110,3 +110,9 @@ def test_a_certificate_is_its_own_reason() -> None:
     """Transient like every TLS failure, and told apart from it."""
     capture = Capture(url="http://a.test/", failure=NetFailure(kind="tls", detail="x", certificate=True))
     assert (_judge(capture).state, _judge(capture).reason) == (State.DUE, "tls_certificate")
+
+
+def test_a_fault_of_our_proxy_counts_for_nothing() -> None:
+    """However often it happens, the URL has not failed."""
+    verdict = _judge(_failure("proxy"), 2)
+    assert (verdict.state, verdict.failures, verdict.site_failure, verdict.notice) == (State.DUE, 2, False, "")

@@ -1,0 +1,98 @@
+"""`--proxy` through the command line: everything goes through it, and nothing of its faults is the site's."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Self
+
+import pytest
+
+from e2e.command import limpet
+from e2e.raw_site import RawCrawl, RawSites, Site, moved, ok
+from limpet.testing.proxy import FakeProxy
+
+SECRET = "user:s3cret-word"  # noqa: S105 - nobody's
+
+
+class ProxyThread:
+    """A proxy in a thread of its own while the `with` lasts."""
+
+    def __init__(self, reply: bytes | None = None) -> None:
+        self.proxy = FakeProxy(reply)
+        self._ready, self._stop = threading.Event(), asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._ready.wait()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        async with self.proxy:
+            self._ready.set()
+            await self._stop.wait()
+
+
+SITES = {
+    "one": Site({"/": ok(b"<a href=/next>x</a>"), "/next": moved(b"/there"), "/there": ok(b"t")}),
+    "robots": Site({"/": ok(b"r"), "/robots.txt": moved(b"/rules"), "/rules": ok(b"User-agent: *\nAllow: /\n")}),
+}
+
+
+@pytest.fixture(scope="module")
+def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RawCrawl, FakeProxy]]:
+    """One crawl through a proxy that wants credentials, given in the environment."""
+    with ProxyThread() as thread, RawSites(SITES) as sites:
+        words = ("--proxy", thread.proxy.url, "--workers", "1", "--patience", "1s", "-v")
+        env = {"LIMPET_PROXY_CREDENTIALS": SECRET}
+        yield RawCrawl(tmp_path_factory.mktemp("proxied"), sites, *words, env=env), thread.proxy
+
+
+def test_pages_robots_and_redirects_go_through_the_proxy(proxied: tuple[RawCrawl, FakeProxy]) -> None:
+    """As many tunnels as requests, each to a checked address, each with the credentials."""
+    crawl, proxy = proxied
+    assert crawl.result.code == 0, crawl.result
+    assert crawl.state("one", "/there") == ("fetched", "")
+    assert crawl.state("robots") == ("fetched", "")
+    requests = sum(len(crawl.sites.heads(name)) for name in SITES)
+    assert len(proxy.asked) == requests == sum(crawl.sites.connections(name) for name in SITES)
+    assert set(proxy.targets) == {crawl.sites.authority(name) for name in SITES}
+    assert all(b"Proxy-Authorization: Basic " in head for head in proxy.asked)
+
+
+def test_credentials_are_written_nowhere(proxied: tuple[RawCrawl, FakeProxy]) -> None:
+    """Not in logs, settings, shards or records, in clear or in base64."""
+    crawl, _ = proxied
+    blocks = b"".join(stored.block for found in crawl.archive.values() for stored in found)
+    files = [path for path in crawl.folder.rglob("*") if path.is_file()]
+    for data in [blocks, *(path.read_bytes() for path in files)]:
+        assert b"s3cret" not in data
+        assert b"czNjcmV0" not in data
+        assert b"dXNlcjpzM2NyZXQ" not in data
+
+
+def test_a_proxy_that_fails_costs_the_sites_nothing(tmp_path: Path) -> None:
+    """No URL has failed, none was tried in the clear, and the wait says whose fault it is."""
+    with ProxyThread(b"HTTP/1.1 407 No\r\n\r\n") as thread, RawSites({"one": SITES["one"]}) as sites:
+        words = ("--proxy", thread.proxy.url, "--workers", "1", "--patience", "1s")
+        crawl = RawCrawl(tmp_path, sites, *words)
+        assert crawl.result.code == 3
+        assert crawl.state("one") == ("due", "")
+        assert crawl.sites.connections("one") == 0
+        assert list(crawl.waits.values()) == ["robots_proxy"]
+
+
+def test_credentials_on_the_command_line_are_refused(tmp_path: Path) -> None:
+    """Everybody on the machine could read them; the complaint does not repeat them."""
+    told = limpet("crawl", "http://127.0.0.1/", "--into", tmp_path / "c", "--proxy", f"http://{SECRET}@127.0.0.1:1")
+    assert told.code == 2
+    assert "LIMPET_PROXY_CREDENTIALS" in told.complaint
+    assert "s3cret" not in told.stderr

@@ -137,7 +137,13 @@ class HdfsRig:
             self.alerts.append((kind, detail))
 
         return HdfsSegments(
-            self.hdfs, self.settings, clock=SystemClock(), is_alive=is_alive, alert=alert, limits=limits
+            self.hdfs,
+            self.settings,
+            clock=SystemClock(),
+            is_alive=is_alive,
+            alert=alert,
+            runner=InlineRunner(),
+            limits=limits,
         )
 
     async def plant(self, entry: str, data: bytes, shorter: int = 0) -> None:

@@ -21,10 +21,12 @@ from limpet.testing.disks import FailingSync, FullDisk, LostReply, TornAppend
 from limpet.warc import (
     CaptureGrouper,
     CaptureMeta,
+    MemberStream,
     capture_members,
     capture_of,
     parse_record,
 )
+from limpet.warc.members import inflate
 
 DISKS = ["system-1", "system-3", "memory-1", "memory-3"]
 HDFS = ["hdfs-memory", pytest.param("hdfs-servers", marks=pytest.mark.servers)]
@@ -152,6 +154,36 @@ def test_large_captures_read_back_wherever_they_end(rig: SegmentRig) -> None:
             for members, locations in zip(wanted, results, strict=True):
                 assert await asyncio.gather(*(store.read(location) for location in locations)) == list(members)
             await writer.close()
+
+    run(main, rig)
+
+
+def test_a_member_that_is_a_stream(rig: SegmentRig) -> None:
+    """A response made while it is written lies among the other members like any; its index line is right."""
+    body = random.Random(7).randbytes(1_500_000)
+    at_hand = capture_members(
+        wire_capture("http://example.com/long", b"HTTP/1.1 200 OK\r\n\r\n" + body), CaptureMeta(), "", bytes(48)
+    ).members
+    content = inflate(at_hand[0], 10**7)
+    parts = [content[start : start + 100_000] for start in range(0, len(content), 100_000)]
+    stream = MemberStream(lambda: parts, len(content))
+
+    async def main() -> None:
+        store = rig.store()
+        writer = await store.open_writer("a" * 16, warcinfo)
+        results = await asyncio.gather(
+            writer.append(capture(1)), writer.append((stream, *at_hand[1:])), writer.append(capture(2))
+        )
+        wanted = [capture(1), (b"".join(stream.pieces()), *at_hand[1:]), capture(2)]
+        for _ in range(2):
+            for members, locations in zip(wanted, results, strict=True):
+                assert [await store.read(location) for location in locations] == list(members)
+                assert [a.offset + a.length for a in locations[:-1]] == [b.offset for b in locations[1:]]
+            await writer.close()
+        place = results[1][0]
+        (index,) = await rig.replicas(f"{place.segment}.cdxj")
+        (line,) = [line for line in index.splitlines() if b"com,example)/long " in line]
+        assert f'"length":"{place.length}","offset":"{place.offset}"'.encode() in line
 
     run(main, rig)
 

@@ -1,7 +1,8 @@
 """The writer of HDFS segments, over the cluster in memory: what counts, what fails, what goes on."""
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+import random
+from collections.abc import Coroutine, Iterator, Sequence
 
 import msgspec
 import pytest
@@ -12,9 +13,11 @@ from limpet.clock import SystemClock
 from limpet.model.errors import CannotGoOn, LimpetError
 from limpet.segments import Location, SegmentFailed, SegmentsUnavailable
 from limpet.segments.hdfs import HdfsSettings
+from limpet.segments.hdfs.group import STREAM_SYNC_BYTES
 from limpet.segments.hdfs.writer import HdfsSegmentWriter
 from limpet.segments.writer import WriterLimits
 from limpet.testing.hdfs import MemoryHdfs
+from limpet.warc import MemberStream
 
 ME = "a" * 16
 
@@ -372,6 +375,44 @@ def test_backpressure_holds_appends_back() -> None:
         await SystemClock().sleep(0)
         assert writer.queued_bytes <= 3 * size
         assert len(await asyncio.gather(*tasks)) == 30
+        await writer.close()
+
+    run(main())
+
+
+def test_a_body_that_cannot_be_read_ends_the_writer() -> None:
+    """The disk of this machine fails under a waiting body: no outage of HDFS, nothing to retry."""
+
+    def broken() -> Iterator[bytes]:
+        yield b"x" * 100_000
+        raise OSError(5, "Input/output error")
+
+    async def main() -> None:
+        bench = Bench()
+        writer = await bench.writer()
+        first = await writer.append(capture(1))
+        with pytest.raises(CannotGoOn, match="cannot be read"):
+            await writer.append((MemberStream(broken, 10**6), *capture(2)[1:]))
+        with pytest.raises(CannotGoOn):
+            await writer.append((MemberStream(broken, 10**6), *capture(2)[1:]))
+        second = await writer.append(capture(2))
+        assert second[0].segment == first[0].segment, "streams go their own way"
+        await writer.close()
+
+    run(main())
+
+
+def test_long_members_are_synced_on_the_way() -> None:
+    """DataNodes never hold more than some megabytes unsynced."""
+
+    async def main() -> None:
+        bench = Bench(block_bytes=134_217_728)
+        writer = await bench.writer()
+        noise = random.Random(1).randbytes(1_000_000)
+        stream = MemberStream(lambda: iter([noise] * 100), 10**8)
+        place = (await writer.append((stream,)))[0]
+        assert place.length > 3 * STREAM_SYNC_BYTES - 10_000_000
+        assert bench.hdfs.calls["hsync"] == 1 + place.length // STREAM_SYNC_BYTES
         await writer.close()
 
     run(main())

@@ -5,15 +5,17 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 
 from limpet.model.errors import CannotGoOn
-from limpet.segments.port import Location, SegmentFailed, SegmentsUnavailable
+from limpet.segments.port import Appendable, Location, SegmentFailed, SegmentsUnavailable
+from limpet.warc import MemberStream
 
 
 class Append:
     """One capture, and who waits for its places."""
 
-    def __init__(self, members: Sequence[bytes]) -> None:
+    def __init__(self, members: Sequence[Appendable]) -> None:
         self.members = members
-        self.size_bytes = sum(map(len, members))
+        self.queued_bytes = sum(len(member) for member in members if isinstance(member, bytes))  # in memory
+        self.size_bytes = self.queued_bytes + long_bytes(members)
         self.result: asyncio.Future[list[Location]] = asyncio.get_running_loop().create_future()
 
 
@@ -39,7 +41,7 @@ class Backlog:
     def put(self, item: Append) -> None:
         """Queue it."""
         self._queue.append(item)
-        self.bytes += item.size_bytes
+        self.bytes += item.queued_bytes
 
     @property
     def first(self) -> Append:
@@ -57,7 +59,7 @@ class Backlog:
 
     def release(self, items: Iterable[Append]) -> None:
         """They are on their way no longer."""
-        self.bytes -= sum(item.size_bytes for item in items)
+        self.bytes -= sum(item.queued_bytes for item in items)
         self._space.set()
 
     def fail(self, error: BaseException) -> None:
@@ -70,6 +72,11 @@ class Backlog:
         """Not written: nobody would ever say where it is."""
         while self._queue and self._queue[0].result.done():
             self.release([self._queue.popleft()])
+
+
+def long_bytes(members: Sequence[Appendable]) -> int:
+    """What the members that are streams will come to, at most."""
+    return sum(member.size_bytes_max for member in members if isinstance(member, MemberStream))
 
 
 def fail(items: Iterable[Append], error: BaseException) -> None:

@@ -4,12 +4,14 @@ from collections.abc import Sequence
 
 from limpet.clock.port import Clock
 from limpet.model.errors import CannotGoOn
+from limpet.runtime.executor import Runner
 from limpet.segments.hdfs.cluster import Hdfs, HdfsFault, HdfsFile, LeaseLost
 from limpet.segments.hdfs.files import POLL_SECONDS, seal_file
+from limpet.segments.hdfs.group import GroupWrite, Written
 from limpet.segments.hdfs.hints import Hints
 from limpet.segments.hdfs.settings import Alert, HdfsSettings
 from limpet.segments.layout import OPEN
-from limpet.segments.port import Location, SegmentFailed, SegmentsUnavailable
+from limpet.segments.port import Appendable, Location, SegmentFailed, SegmentsUnavailable
 from limpet.warc import WarcError, index_line, index_of
 
 
@@ -22,7 +24,15 @@ class GrowingSegment:
     """
 
     def __init__(
-        self, hdfs: Hdfs, settings: HdfsSettings, clock: Clock, alert: Alert, name: str, warcinfo: bytes
+        self,
+        hdfs: Hdfs,
+        settings: HdfsSettings,
+        *,
+        clock: Clock,
+        alert: Alert,
+        runner: Runner,
+        name: str,
+        warcinfo: bytes,
     ) -> None:
         self.name = name
         self.path = f"{settings.root}/{name}{OPEN}"
@@ -34,6 +44,7 @@ class GrowingSegment:
         self._settings = settings
         self._clock = clock
         self._alert = alert
+        self._runner = runner
         self._warcinfo = warcinfo
         self._file: HdfsFile | None = None
         self._hints = Hints(hdfs, settings.root, name)
@@ -43,26 +54,29 @@ class GrowingSegment:
         """Where the next capture will start."""
         return self.size_bytes or len(self._warcinfo)
 
-    async def commit(self, captures: Sequence[Sequence[bytes]]) -> list[list[Location]]:
+    async def commit(self, captures: Sequence[Sequence[Appendable]]) -> list[list[Location]]:
         """Append a group; where each member is. `SegmentsUnavailable`: nothing was written. `SegmentFailed`: who knows.
 
         After either the segment is not usable; the second may leave whole captures, for recovery to adopt.
-        `CannotGoOn`: the file was taken from us.
+        `CannotGoOn`: the file was taken from us, or a stream cannot be read.
         """
+        offset = self.next_offset
         try:
             if self._file is None:
                 await self._create()
-            located = self._locate(captures)
-            head = b"" if self.size_bytes else self._warcinfo
-            data = b"".join([head, *(member for capture in captures for member in capture)])
-            await self._write(data)
+            written = await self._write(captures)
         except BaseException:
             self.drop()
             raise
-        self.size_bytes += len(data)
         self.captures += len(captures)
-        for capture, places in zip(captures, located, strict=True):
-            self._index(capture, places)
+        located: list[list[Location]] = []
+        for capture in written:
+            places: list[Location] = []
+            for member in capture:
+                places.append(Location(self.name, offset, member.size_bytes))
+                offset += member.size_bytes
+                self._index(member.start, places[-1])
+            located.append(places)
         return located
 
     async def settle(self, offset: int) -> None:
@@ -102,18 +116,30 @@ class GrowingSegment:
         except (HdfsFault, FileExistsError) as error:
             raise SegmentsUnavailable(f"cannot open segment {self.name}: {error}") from error
 
-    async def _write(self, data: bytes) -> None:
+    async def _write(self, captures: Sequence[Sequence[Appendable]]) -> list[list[Written]]:
+        """Write, sync, count replicas."""
         assert self._file is not None
+        head = b"" if self.size_bytes else self._warcinfo
+        group = GroupWrite(self._file, self._runner)
         try:
-            await self._file.write(data)
+            written = await group.write(head, captures)
             await self._file.hsync()
-            await self._confirm(self.size_bytes, self.size_bytes + len(data))
-        except (HdfsFault, FileNotFoundError, FileExistsError) as error:
-            if isinstance(error, LeaseLost) or await self._was_taken():
-                raise CannotGoOn(
-                    f"segment {self.name} was taken by another process: this one was held for dead, start it again"
-                ) from error
-            raise SegmentFailed(f"segment {self.name} cannot be trusted any more: {error}") from error
+            await self._confirm(self.size_bytes, self.size_bytes + group.size_bytes)
+        except OSError as error:
+            if not isinstance(error, (FileNotFoundError, FileExistsError)):
+                raise CannotGoOn(f"a body that waits on the disk cannot be read: {error}") from error
+            raise await self._failed(error) from error
+        except HdfsFault as error:
+            raise await self._failed(error) from error
+        self.size_bytes += group.size_bytes
+        return written
+
+    async def _failed(self, error: Exception) -> SegmentFailed | CannotGoOn:
+        if isinstance(error, LeaseLost) or await self._was_taken():
+            return CannotGoOn(
+                f"segment {self.name} was taken by another process: this one was held for dead, start it again"
+            )
+        return SegmentFailed(f"segment {self.name} cannot be trusted any more: {error}")
 
     async def _was_taken(self) -> bool:
         """Whether somebody closed the file that we have not closed."""
@@ -148,22 +174,10 @@ class GrowingSegment:
                 raise HdfsFault(detail)
             await self._clock.sleep(POLL_SECONDS)
 
-    def _locate(self, captures: Sequence[Sequence[bytes]]) -> list[list[Location]]:
-        offset = self.next_offset
-        located: list[list[Location]] = []
-        for capture in captures:
-            places: list[Location] = []
-            for member in capture:
-                places.append(Location(self.name, offset, len(member)))
-                offset += len(member)
-            located.append(places)
-        return located
-
-    def _index(self, capture: Sequence[bytes], places: Sequence[Location]) -> None:
-        for member, place in zip(capture, places, strict=True):
-            try:
-                line = index_line(member, self.name, place.offset)
-            except WarcError:  # no line; telling so is the business of verification
-                continue
-            if line is not None:
-                self._hints.written.add(line, place.offset + place.length)
+    def _index(self, start: bytes, place: Location) -> None:
+        try:
+            line = index_line(start, self.name, place.offset, place.length)
+        except WarcError:  # no line; telling so is the business of verification
+            return
+        if line is not None:
+            self._hints.written.add(line, place.offset + place.length)

@@ -1,11 +1,13 @@
 """`SegmentStore` on HDFS."""
 
+import itertools
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import update_wrapper
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from limpet.clock.port import Clock
 from limpet.model.errors import Definite
+from limpet.runtime.executor import Runner
 from limpet.segments.hdfs.cluster import Hdfs, HdfsFault
 from limpet.segments.hdfs.files import cut, find, give_back, seal_file
 from limpet.segments.hdfs.growing import GrowingSegment
@@ -44,6 +46,8 @@ class HdfsSegments:
     segment is named after may still live, by the authority's leases: only when it does not is a file taken from it.
     Once taken, its writer can acknowledge nothing more, whatever it believes. A segment that its living writer gave up
     is closed, and free to be recovered.
+
+    `runner` packs members that are streams, which block; nothing else runs there.
     """
 
     def __init__(
@@ -54,6 +58,7 @@ class HdfsSegments:
         clock: Clock,
         is_alive: IsAlive,
         alert: Alert,
+        runner: Runner,
         prefix: str = "limpet",
         limits: WriterLimits | None = None,
     ) -> None:
@@ -65,6 +70,7 @@ class HdfsSegments:
         self._clock = clock
         self._is_alive = is_alive
         self._alert = alert
+        self._runner = runner
         self._prefix = prefix
         self._limits = limits or WriterLimits()
         self._reads = ExactReads(hdfs, clock, settings.root)
@@ -72,19 +78,32 @@ class HdfsSegments:
     @served
     async def open_writer(self, incarnation: str, warcinfo: MakeWarcinfo) -> HdfsSegmentWriter:
         """See `SegmentStore.open_writer`. `SegmentsUnavailable` when HDFS would take no append."""
+        serials = itertools.count()
 
-        def new_segment(serial: int) -> GrowingSegment:
-            name = segment_name(self._prefix, self._clock.wall_us(), serial, incarnation)
-            return GrowingSegment(self._hdfs, self._settings, self._clock, self._alert, name, warcinfo(name))
+        def new_segment() -> GrowingSegment:
+            name = segment_name(self._prefix, self._clock.wall_us(), next(serials), incarnation)
+            return GrowingSegment(
+                self._hdfs,
+                self._settings,
+                clock=self._clock,
+                alert=self._alert,
+                runner=self._runner,
+                name=name,
+                warcinfo=warcinfo(name),
+            )
 
-        writer = HdfsSegmentWriter(
-            hdfs=self._hdfs,
-            settings=self._settings,
-            clock=self._clock,
-            limits=self._limits,
-            alert=self._alert,
-            new_segment=new_segment,
-        )
+        def new_writer(long: HdfsSegmentWriter | None = None) -> HdfsSegmentWriter:
+            return HdfsSegmentWriter(
+                hdfs=self._hdfs,
+                settings=self._settings,
+                clock=self._clock,
+                limits=self._limits,
+                alert=self._alert,
+                new_segment=new_segment,
+                long=long,
+            )
+
+        writer = new_writer(new_writer())
         await writer.healthy()
         return writer
 

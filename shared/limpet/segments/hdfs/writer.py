@@ -8,13 +8,12 @@ from typing import Final
 from limpet.clock.port import Clock
 from limpet.model.errors import CannotGoOn
 from limpet.segments.hdfs.abandoned import Abandoned
-from limpet.segments.hdfs.backlog import Append, Backlog, copy_of, fail
+from limpet.segments.hdfs.backlog import Append, Backlog, copy_of, fail, long_bytes
 from limpet.segments.hdfs.cluster import Hdfs, HdfsFault
 from limpet.segments.hdfs.growing import GrowingSegment
 from limpet.segments.hdfs.settings import Alert, HdfsSettings
 from limpet.segments.port import Appendable, Location, SegmentFailed, SegmentsUnavailable
 from limpet.segments.writer import FULL_SEGMENTS_MAX, WriterLimits
-from limpet.warc.members import MemberStream
 
 REOPEN_SECONDS: Final = 0.5
 
@@ -26,6 +25,9 @@ class HdfsSegmentWriter:
     `.open` for recovery; the next group opens a new one. While none can be opened, appends are refused with
     `SegmentsUnavailable`, `healthy` says so, and tries are made at growing intervals. No outage ends the writer; that
     somebody took its file does (`CannotGoOn`): its incarnation is held for dead, and acknowledges nothing more.
+
+    `long`, if given, takes the captures with a member that is a stream, into segments of its own: nobody else waits
+    while hundreds of megabytes are packed and synced.
 
     Full segments wait for their seal as on a local disk, so that what was appended last gets its outcome first.
     `left_unsealed` names segments whose seal failed: recovery seals them.
@@ -39,7 +41,8 @@ class HdfsSegmentWriter:
         clock: Clock,
         limits: WriterLimits,
         alert: Alert,
-        new_segment: Callable[[int], GrowingSegment],
+        new_segment: Callable[[], GrowingSegment],
+        long: "HdfsSegmentWriter | None" = None,
     ) -> None:
         self.left_unsealed: list[str] = []
         self._hdfs = hdfs
@@ -49,7 +52,7 @@ class HdfsSegmentWriter:
         self._alert = alert
         self._new_segment = new_segment
         self._abandoned = Abandoned(hdfs, settings, clock, alert)
-        self._serial = 0
+        self._long = long
         self._segment: GrowingSegment | None = None
         self._full: deque[tuple[GrowingSegment, float]] = deque()  # and since when
         self._backlog = Backlog(limits.queue_bytes_max)
@@ -66,13 +69,12 @@ class HdfsSegmentWriter:
         return self._backlog.bytes
 
     async def append(self, members: Sequence[Appendable]) -> list[Location]:
-        """See `SegmentWriter.append`. Waits while more than `queue_bytes_max` is on its way.
-
-        A member that is a stream is packed in memory first, beside the event loop.
-        """
+        """See `SegmentWriter.append`. Waits while more than `queue_bytes_max` is on its way."""
+        if self._long is not None and long_bytes(members):
+            return await self._long.append(members)
         self._check()
-        item = Append([m if isinstance(m, bytes) else await asyncio.to_thread(packed, m) for m in members])
-        await self._backlog.room(item.size_bytes)
+        item = Append(members)
+        await self._backlog.room(item.queued_bytes)
         self._check()
         self._backlog.put(item)
         self._start()
@@ -85,7 +87,13 @@ class HdfsSegmentWriter:
             await self._ask_cluster()
         except HdfsFault as error:
             raise SegmentsUnavailable(f"HDFS does not serve: {error}") from error
-        if self._seal_due():
+        self.seal_if_due()
+        if self._long is not None:
+            self._long.seal_if_due()
+
+    def seal_if_due(self) -> None:
+        """Seal what is full or idle."""
+        if self._end is None and self._seal_due():
             self._start()
 
     async def settle(self, segment: str, offset: int) -> None:
@@ -93,6 +101,9 @@ class HdfsSegmentWriter:
         for one in [self._segment, *(full for full, _ in self._full)]:
             if one is not None and one.name == segment:
                 await one.settle(offset)
+                return
+        if self._long is not None:
+            await self._long.settle(segment, offset)
 
     async def close(self) -> None:
         """See `SegmentWriter.close`. `CannotGoOn` if a seal failed: the segment is whole, but still `.open`."""
@@ -103,6 +114,9 @@ class HdfsSegmentWriter:
         failed = [await self._seal(segment) for segment, _ in self._full]
         self._full.clear()
         await self._abandoned.close()
+        if self._long is not None:
+            await self._long.close()
+            self.left_unsealed += self._long.left_unsealed
         if any(failed):
             raise CannotGoOn(f"{'; '.join(filter(None, failed))}: nothing is lost, recovery seals what is open")
 
@@ -149,8 +163,7 @@ class HdfsSegmentWriter:
         if self._segment is not None and self._is_full(self._segment, self._backlog.first):
             self._set_aside()
         if self._segment is None:
-            self._segment = self._new_segment(self._serial)
-            self._serial += 1
+            self._segment = self._new_segment()
         segment = self._segment
         captures_max = min(self._settings.group_captures_max, self._limits.roll_captures_max - segment.captures)
         group = self._backlog.group(captures_max, self._limits.roll_bytes - segment.next_offset)
@@ -225,8 +238,3 @@ class HdfsSegmentWriter:
     def _die(self, error: BaseException) -> None:
         self._end = error
         self._backlog.fail(error)
-
-
-def packed(stream: MemberStream) -> bytes:
-    """The whole member. Raises OSError."""
-    return b"".join(stream.pieces())

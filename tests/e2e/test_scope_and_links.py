@@ -1,8 +1,10 @@
 """How far a crawl goes, through the command line: whole pages, patterns, depth, redirects, sitemaps, caps, identity."""
 
 import gzip
+import shutil
+import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -163,6 +165,21 @@ def test_the_archive_is_whole_by_the_same_rules(whole: RawCrawl) -> None:
     """`verify --links` and `audit` find nothing; the crawl is done."""
     assert whole.result.code == 0
     assert whole.verify() == whole.audit() == []
+
+
+def test_a_sitemap_that_robots_txt_names_and_that_has_no_row_is_found_out(whole: RawCrawl, tmp_path: Path) -> None:
+    """`verify --links` reads the copies of robots.txt again."""
+    folder = tmp_path / "copy"
+    shutil.copytree(whole.folder, folder)
+    url = whole.sites.url("home", "/index.xml")
+    for shard in (folder / "shards").glob("*.sqlite"):
+        with closing(sqlite3.connect(shard)) as connection:
+            connection.execute("DELETE FROM url WHERE url = ?", (url,))
+            connection.commit()
+    result = limpet("verify", folder, "--links", "--json")
+    found = [one for one in result.json["findings"] if one["kind"] == "lost_link"]
+    assert [(one["subject"], one["detail"].rpartition("/")[2]) for one in found] == [(url, "robots.txt names")]
+    assert result.json["checked"]["sitemaps"] == 2
 
 
 def plain_site() -> RawSites:

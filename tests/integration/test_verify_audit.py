@@ -186,14 +186,22 @@ def test_a_link_without_a_row_is_found(crawl: Rehearsed) -> None:
     assert "lost_link" not in kinds(crawl.verify(links=False))
 
 
+class NoParser:
+    """Can parse nothing."""
+
+    def __call__(self, _member: bytes, _page: DocumentFetched, /) -> Sequence[WantedLink]:
+        """See `AdmissibleLinks.__call__`."""
+        raise ValueError("no")
+
+    def sitemaps(self, _authority: str, _robots: bytes, _fetched_us: int, /) -> Sequence[WantedLink]:
+        """See `AdmissibleLinks.sitemaps`."""
+        return ()
+
+
 def test_a_body_that_cannot_be_parsed_again_is_noted(crawl: Rehearsed) -> None:
     """Its damage is found by the other checks; that its links went unchecked is said as well."""
     assert crawl.live()
-
-    def no_parser(_member: bytes, _page: DocumentFetched, /) -> Sequence[WantedLink]:
-        raise ValueError("no")
-
-    report = verify(crawl.folder, links=True, admissible=no_parser, disk=crawl.disk)
+    report = verify(crawl.folder, links=True, admissible=NoParser(), disk=crawl.disk)
     assert (report.findings, noted(report) & {"links_unchecked"}) == ([], {"links_unchecked"})
     assert report.checked.get("pages_parsed", 0) == 0
 

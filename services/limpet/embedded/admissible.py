@@ -20,12 +20,15 @@ from limpet.embedded.finder import Finder, seeds
 from limpet.embedded.folder import Folder
 from limpet.embedded.views import ShardViews
 from limpet.fetch import Owned
-from limpet.model.events import DocumentFetched, PageLinks
+from limpet.model.events import DocumentFetched, Link, PageLinks
 from limpet.model.identity import Fingerprinter
+from limpet.model.links import LinkKind
+from limpet.model.urls import canonicalize_all
 from limpet.parser.decode import DecodeLimits
 from limpet.parser.page import parse_any
 from limpet.parser.wants import Wants
 from limpet.reconciler.verify_links import WantedLink
+from limpet.robots import parse
 
 _LOCAL_DOMAINS: Final = frozenset(
     {"corp", "home", "internal", "intranet", "lan", "local", "localhost", "private", "test"}
@@ -62,17 +65,30 @@ class FolderLinks:
             wants=wants_of(self._facts),
         )
         desk = self._desk(page.fetched_us)
-        links = PageLinks(
-            fp=page.fp,
-            fetched_us=page.fetched_us,
-            url=page.url,
-            depth=page.depth,
-            hops=page.hops,
-            seed=page.seed,
-            stray=desk.is_stray(page.url, page.hops) or msgspec.UNSET,
-            links=parsed.links,
+        return self._wanted(
+            PageLinks(
+                fp=page.fp,
+                fetched_us=page.fetched_us,
+                url=page.url,
+                depth=page.depth,
+                hops=page.hops,
+                seed=page.seed,
+                stray=desk.is_stray(page.url, page.hops) or msgspec.UNSET,
+                links=parsed.links,
+            )
         )
-        judged = desk.judge([links], page.fetched_us)
+
+    def sitemaps(self, authority: str, robots: bytes, fetched_us: int) -> list[WantedLink]:
+        """See `AdmissibleLinks.sitemaps`."""
+        if not self._facts.scope.extras:
+            return []
+        url = authority + "/robots.txt"
+        named = dict.fromkeys(found for found in canonicalize_all(parse(robots).sitemaps, url) if found is not None)
+        links = tuple(Link(found, LinkKind.SITEMAP) for found in named)
+        return self._wanted(PageLinks(fp=b"", fetched_us=fetched_us, url=url, depth=0, hops="", links=links))
+
+    def _wanted(self, page: PageLinks) -> list[WantedLink]:
+        judged = self._desk(page.fetched_us).judge([page], page.fetched_us)
         return [
             WantedLink(candidate.url, candidate.host, candidate.fp)
             for candidate in judged.candidates

@@ -121,6 +121,10 @@ SELECT count(*) FROM repair;
 -- Rejected links.
 SELECT coalesce(sum(count), 0) FROM reject;
 
+-- name: robots
+-- What is known of the robots.txt of every authority that was asked for it.
+SELECT name, robots FROM authority WHERE robots != x'';
+
 -- name: log_counts
 -- Messages in the log by topic.
 SELECT topic, count(*) FROM log GROUP BY topic;

@@ -19,6 +19,7 @@ from limpet.reconciler.kinds import VerifyKind as Kind
 from limpet.reconciler.report import Collector
 from limpet.reconciler.snapshot import Snapshot
 from limpet.reconciler.verify_rows import LogState, decode_outcome
+from limpet.robots import RobotsState
 from limpet.segments import Location
 from limpet.urlstore.types import ParseOutput
 
@@ -27,6 +28,7 @@ BATCH: Final = 500
 HOST_CAP_REJECT_FACTOR: Final = 10
 """Beyond this many times a host's cap its links are counted and get no row: admission's rule, written down again."""
 
+_ROBOTS: Final = msgspec.msgpack.Decoder(RobotsState)
 _OUTPUT: Final = msgspec.msgpack.Decoder(ParseOutput)
 
 
@@ -46,6 +48,10 @@ class AdmissibleLinks(Protocol):
 
         The cap of a host's URLs is left to the caller. Raises ValueError when the body cannot be parsed.
         """
+        ...
+
+    def sitemaps(self, authority: str, robots: bytes, fetched_us: int, /) -> Sequence[WantedLink]:
+        """The same for the sitemaps that a robots.txt of that time names."""
         ...
 
 
@@ -87,6 +93,31 @@ class LinkCheck:
         self._segments = {segment.name: segment for segment in self._archive.segments()}
         for page in sample(self._pages(), SAMPLE_MAX):
             self._page(page)
+        for number, shard in self._shards.items():
+            self._robots(number, shard)
+
+    def _robots(self, number: int, shard: Snapshot) -> None:
+        """Sitemaps that the present robots.txt of each authority names, once every message that may have been theirs
+        is read.
+        """
+        known = [(name, _ROBOTS.decode(robots)) for name, robots in shard.rows("robots")]
+        written = [(part, end) for topic, part, _, end in shard.rows("log_parts") if topic == LINKS_DISCOVERED]
+        if any(self._next(part, number) < end for part, end in written):
+            self._out.checked["robots_waiting"] += len(known)
+            return
+        for authority, state in known:
+            copy = state.copy
+            if copy is None or copy.status != "rules":
+                continue
+            for link in self._admissible.sitemaps(authority, copy.body, copy.fetched_us):
+                self._out.checked["sitemaps"] += 1
+                if self._is_lost(link):
+                    self._out.find(Kind.LOST_LINK, link.url, f"a sitemap that {authority}/robots.txt names")
+
+    def _next(self, part: int, source: int) -> int:
+        """The first offset that admission has not committed."""
+        reader = self._logs.get(part)
+        return reader.consumed.get((LINKS_DISCOVERED, part, source), 1) if reader is not None else 0
 
     def _pages(self) -> Iterator[Page]:
         for shard in self._shards.values():
@@ -117,11 +148,7 @@ class LinkCheck:
 
     def _were_judged(self, page: Page) -> bool:
         """Whether admission has committed every message with links of this page."""
-        for part, source, offset in page.positions:
-            reader = self._logs.get(part)
-            if reader is None or reader.consumed.get((LINKS_DISCOVERED, part, source), 1) <= offset:
-                return False
-        return True
+        return all(self._next(part, source) > offset for part, source, offset in page.positions)
 
     def _member(self, location: Location) -> bytes:
         """The bytes of a record from the first copy that has them; b"" if none does, which parses as damaged."""

@@ -23,10 +23,10 @@ def step(hops: str, kind: LinkKind) -> str:
     return hops + HOPS.get(kind, "L")
 
 
-def run_of(hops: str, letter: str) -> int:
-    """How many steps of one letter end the path, redirects aside."""
+def run_of(hops: str, letters: str) -> int:
+    """How many steps of some letters end the path, redirects aside."""
     steps = hops.replace("R", "") if "R" in hops else hops
-    return len(steps) - len(steps.rstrip(letter))
+    return len(steps) - len(steps.rstrip(letters))
 
 
 def redirects(hops: str) -> int:
@@ -43,8 +43,11 @@ def keeps_depth(hops: str, kind: LinkKind) -> bool:
     """Whether the step at the end of `hops` leads no farther from the seed than its page is.
 
     A redirect stands for what it leads to; a requisite is part of its page, so that a page at the greatest depth is
-    whole; a sitemap is no page. Requisites of requisites of requisites count as steps: chains of them have an end.
+    whole; a sitemap is no page. Requisites of requisites of requisites count as steps, and so does whatever follows two
+    and two of either: chains of them have an end.
     """
-    if kind is LinkKind.REQUISITE:
-        return is_near_requisite(hops)
-    return kind in (LinkKind.REDIRECT, LinkKind.SITEMAP)
+    if kind is LinkKind.REDIRECT:
+        return True
+    if run_of(hops, "EM") > REQUISITES_MAX + SITEMAPS_MAX:
+        return False
+    return kind is LinkKind.SITEMAP or (kind is LinkKind.REQUISITE and is_near_requisite(hops))

@@ -153,7 +153,7 @@ def _add_limits(crawl: argparse.ArgumentParser) -> None:
         "--config", type=Path, metavar="F", help="TOML file with settings, in place of all remembered ones"
     )
     limits = crawl.add_argument_group("of this run only")
-    limits.add_argument("--limit", type=_typed(_positive), metavar="N", help="stop at N fetched pages in all")
+    limits.add_argument("--limit", type=_typed(_positive), metavar="N", help="stop at N fetched documents in all")
     limits.add_argument("--time-limit", type=_typed(parse_duration), metavar="D", help="stop after D (90s, 10m, 2h)")
     limits.add_argument("--proxy", metavar="URL", help="connect through http://HOST:PORT; '' ends it (remembered)")
     limits.add_argument("--proxy-credentials", metavar="FILE", help="file with user:password for the proxy")

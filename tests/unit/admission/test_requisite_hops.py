@@ -101,6 +101,10 @@ def _path(kind: LinkKind, url: str, hops: str, *, page: str = SEED) -> tuple[str
         (LinkKind.SITEMAP, INSIDE, "MRM", SEED, "sitemap_chain"),
         (LinkKind.SITEMAP, INSIDE, "MM", SEED, "sitemap_chain"),
         (NAVIGATION, INSIDE, "MM", SEED, ("MML", 4)),
+        # requisites and sitemaps by turns are no way to go on for ever at one depth
+        (LinkKind.SITEMAP, INSIDE, "EME", INSIDE, ("EMEM", 3)),
+        (REQUISITE, INSIDE, "EMEM", INSIDE, ("EMEME", 4)),
+        (LinkKind.SITEMAP, INSIDE, "LEMREME", INSIDE, ("LEMREMEM", 4)),
         # chains of redirects end for requisites too
         (REDIRECT, OUTSIDE, "LE" + "R" * 9, OUTSIDE, ("LE" + "R" * 10, 3)),
         (REDIRECT, OUTSIDE, "LE" + "R" * 10, OUTSIDE, "redirect_chain"),

@@ -17,7 +17,7 @@ from limpet.seen import PatientSeen, SeenUnavailable, rebuild
 from limpet.seen.redis import Address, Bounds
 from servers import CutAfter, Proxy, cut, drop, forward
 
-QUICK = Bounds(seconds_max=0.4, commands_max=50, arguments_max=7)
+QUICK = Bounds(seconds_max=1.0, commands_max=50, arguments_max=7)
 
 
 @pytest.fixture(scope="module")
@@ -169,7 +169,7 @@ def test_a_frozen_server_is_given_up_in_bounded_time(other: SeenServer, crawl: s
         await shard.mark(fps(20))
         other.node.freeze()
         began = asyncio.get_running_loop().time()
-        with pytest.raises(SeenUnavailable, match=r"no answer within 0\.4 s"):
+        with pytest.raises(SeenUnavailable, match="no answer within 1 s"):
             await shard.present(fps(20))
         assert asyncio.get_running_loop().time() - began < 4 * QUICK.seconds_max
         assert kept.unclean[-1].transport is Transport.TIMED_OUT

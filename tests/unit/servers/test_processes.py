@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -93,6 +94,7 @@ def test_tied_processes_die_with_the_one_that_started_them(tmp_path: Path) -> No
     for _ in range(1000):
         if not orphan.alive:
             break
+        time.sleep(0.01)
     else:
         orphan.send(signal.SIGKILL)
         pytest.fail("it outlived its parent")

@@ -14,7 +14,7 @@ from limpet.clock import SystemClock
 from limpet.model.errors import UsageError
 from limpet.receipts import Action, Transport, Verdict
 from limpet.seen import PatientSeen, SeenUnavailable, rebuild
-from limpet.seen.redis import Address, Bounds
+from limpet.seen.redis import Address, Bounds, ghosts
 from servers import CutAfter, Proxy, cut, drop, forward
 
 QUICK = Bounds(seconds_max=1.0, commands_max=50, arguments_max=7)
@@ -495,6 +495,24 @@ def test_pipelines_and_commands_are_bounded_and_counted(server: SeenServer, craw
         assert sum(one.commands for one in receipts) * 7 >= 4_000
         assert all(one.server.startswith(("valkey ", "redis ")) for one in receipts)
         assert not kept.unclean
+        await shard.close()
+
+    asyncio.run(main())
+
+
+def test_marks_without_rows_are_found(server: SeenServer, crawl: str) -> None:
+    """What the rows do not explain, and nothing else; a part of the sets at a time adds up to the same."""
+
+    async def main() -> None:
+        shard = open_shard(server, crawl, capacity=32 * 200 * 90)
+        rows = fps(3_000)
+        assert await ghosts(shard, rows) == []
+        await shard.mark(rows)
+        assert await ghosts(shard, rows) == []
+        expected = sorted(shard.layout.places(rows[-50:]))
+        assert sorted(await ghosts(shard, rows[:-50])) == expected
+        parts = [await ghosts(shard, rows[:-50], range(begin, min(90, begin + 7))) for begin in range(0, 90, 7)]
+        assert sorted(place for part in parts for place in part) == expected
         await shard.close()
 
     asyncio.run(main())

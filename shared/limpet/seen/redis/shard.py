@@ -8,7 +8,7 @@ A question that fails by itself is answered "absent"; a mark that fails by itsel
 rebuild. Integers that SADD returns decide nothing: they count what was new, and an earlier attempt may have added it.
 """
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
 import msgspec
@@ -22,9 +22,11 @@ from limpet.seen.redis.pipelines import Bounds, Names, Pipelines, Trade
 from limpet.seen.redis.survey import Survey, sampled, surveyed
 
 SCAN_COUNT: Final = b"512"
+SETS_A_READ: Final = 64
 PRESENT: Final = Trade("seen.present", Action.CACHE_MISS, Verdict.UNKNOWN)
 MARK: Final = Trade("seen.mark", Action.REBUILD, Verdict.COMPLETED_REPAIR_PENDING)
 CLEAR: Final = Trade("seen.clear", Action.RETRY, Verdict.UNKNOWN)
+READ: Final = Trade("seen.read", Action.RETRY, Verdict.UNKNOWN)
 SURVEY: Final = Trade("seen.survey", Action.CACHE_MISS, Verdict.UNKNOWN)
 
 
@@ -111,6 +113,14 @@ class RedisSeen:
             commands += [(b"SCARD", key), (b"OBJECT", b"ENCODING", key), (b"MEMORY", b"USAGE", key)]
         replies = [reply for done in await self._pipes.run(SURVEY, commands) for reply in done.replies]
         return surveyed(self.layout, replies)
+
+    async def marks(self, sets: range) -> AsyncIterator[tuple[int, list[int]]]:
+        """What each of these sets holds, set by set. Raises `SeenUnavailable` also for a set that cannot be read."""
+        for begin in range(0, len(sets), SETS_A_READ):
+            some = sets[begin : begin + SETS_A_READ]
+            done = await self._pipes.run_all(READ, [(b"SMEMBERS", self._key(number)) for number in some])
+            for number, members in zip(some, (reply for one in done for reply in one.replies), strict=True):
+                yield number, [int(member) for member in members]
 
     async def drop_other_epochs(self) -> int:
         """Remove what other epochs of this crawl have left on the server, of any shard; how many keys."""

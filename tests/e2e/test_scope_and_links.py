@@ -255,6 +255,7 @@ def test_bad_patterns_and_excluded_seeds_are_one_line(tmp_path: Path) -> None:
         (("--exclude", "a" * 1_001), "too long"),
         (("--host-limit", "0"), "at least 1"),
         (("--size-limit", "0"), "at least 1 byte"),
+        (("--size-limit", "5G"), "must hold one body"),
     ):
         result = limpet("crawl", seed, *OWNED, *words, "--into", tmp_path / "crawl")
         assert result.code == 2

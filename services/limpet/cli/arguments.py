@@ -37,6 +37,7 @@ _CRAWL_EXAMPLES: Final = """\
 examples:
   limpet crawl https://example.org/ --into example --contact me@example.org
   limpet crawl --into example                            go on where it stopped
+  limpet crawl https://example.org/ --into docs --include /docs/ --exclude '[?&]print=' --contact me@example.org
   limpet crawl http://127.0.0.1:8000/ --owned 127.0.0.1 --into local
 """
 
@@ -145,9 +146,7 @@ def _add_limits(crawl: argparse.ArgumentParser) -> None:
     kept.add_argument("--delay", type=_typed(parse_duration), metavar="S", help="least pause between two requests")
     kept.add_argument("--budget", type=_typed(parse_count), metavar="N", help="requests a UTC day (0: no budget)")
     kept.add_argument("--host-limit", type=_typed(_positive), metavar="N", help="URLs of a host; more are parked")
-    kept.add_argument(
-        "--size-limit", type=_typed(_size), metavar="SIZE", help="cut bodies on the wire after SIZE (16M)"
-    )
+    kept.add_argument("--size-limit", type=_typed(_size), metavar="SIZE", help="cut bodies on the wire after SIZE (1G)")
     kept.add_argument("--owned", action="append", default=[], metavar="CIDR|HOST", help="yours (repeatable)")
     kept.add_argument(
         "--config", type=Path, metavar="F", help="TOML file with settings, in place of all remembered ones"

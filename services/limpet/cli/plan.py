@@ -14,6 +14,7 @@ from limpet.cli.permission import apply, bound_hosts, check_any, judge, parse_ow
 from limpet.cli.seeds import Seed, check_entries, check_patterns, read_entries
 from limpet.clock import Clock
 from limpet.config import Facts, ScopeFacts, Settings, load_settings
+from limpet.config.settings import contradiction
 from limpet.embedded.folder import Folder, check_vacant, is_crawl
 from limpet.embedded.order import Run
 from limpet.fetch.gate import host_name
@@ -130,6 +131,8 @@ def settings_of(arguments: argparse.Namespace, folder: Folder | None) -> Setting
     if arguments.size_limit is not None:
         fetching = msgspec.structs.replace(settings.fetching, body_bytes_max=arguments.size_limit)
         settings = msgspec.structs.replace(settings, fetching=fetching)
+        if fault := contradiction(settings):
+            raise UsageError(f"--size-limit {arguments.size_limit}: {fault}")
     return settings
 
 

@@ -22,7 +22,7 @@ from limpet.model.events import DocumentFetched
 from limpet.model.identity import registrable_domain
 from limpet.model.lifecycle import State
 from limpet.model.outcome import Outcome
-from limpet.model.verdict import Verdict, classify, is_redirect, is_wait
+from limpet.model.verdict import TRANSIENT_STATUS, Verdict, classify, is_redirect, is_wait
 from limpet.obs import log_event
 from limpet.politeness import HOST_UNREACHABLE, Answer, Governor, HostState, Permit, retry_after_us
 from limpet.politeness.orders import BLOCKED
@@ -106,11 +106,24 @@ class Exchange:
     async def exchange(self, request: FetchRequest, permit: Permit, store: UrlStore) -> Capture:
         """A request that will have no outcome (robots.txt), under `permit`; it counts as one of the day."""
         capture = await self._exchange(request, permit, store)
-        if is_proxy_fault(capture):
-            self._outage.stopped()
+        await self._mind_robots(capture, permit.state, store)
         if capture.failure is None or capture.failure.kind not in UNSENT:
             await self._steps.count_request(store, capture.started_us // DAY_US)
         return capture
+
+    async def _mind_robots(self, capture: Capture, state: HostState, store: UrlStore) -> None:
+        """What a robots.txt answer says of its host and of us. Whether to give up is for the robots rules to say."""
+        if is_proxy_fault(capture):
+            self._outage.stopped()
+        elif capture.failure is None:
+            self._outage.answered(registrable_domain(state.row.host))
+        elif capture.failure.kind not in {"gate", "protocol"}:
+            self._outage.failed(registrable_domain(state.row.host))
+        before = (state.row.trips, state.row.broken_us)
+        if self._outage.paused_for() <= 0:
+            self._governor.answered(state, robots_answer(capture))
+        if (state.row.trips, state.row.broken_us) != before:
+            await self._steps.persist_wait(store, state.row)
 
     async def _exchange(self, request: FetchRequest, permit: Permit, store: UrlStore) -> Capture:
         """One request, to the addresses that `permit` was given for; waits are persisted at the headers."""
@@ -316,6 +329,18 @@ def _answer(capture: Capture, verdict: Verdict) -> Answer:
     if capture.failure is not None:
         return Answer.TRANSIENT if capture.failure.kind != "gate" else Answer.NEITHER
     return Answer.TRANSIENT if status >= 400 else Answer.NEITHER
+
+
+def robots_answer(capture: Capture) -> Answer:
+    """The same of a robots.txt. That it is forbidden (401, 403) says nothing of the pages: it allows them."""
+    if capture.failure is not None:
+        return Answer.NEITHER if capture.failure.kind in {"gate", "proxy"} else Answer.TRANSIENT
+    status = capture.head.status if capture.head is not None else 0
+    if status == 429:
+        return Answer.REFUSED
+    if status >= 500 or status in TRANSIENT_STATUS:
+        return Answer.TRANSIENT
+    return Answer.NEITHER if status in REFUSED_STATUS else Answer.GOOD
 
 
 def _meta(sent: Sent) -> CaptureMeta:

@@ -7,12 +7,14 @@ and its verdict is durable before anything is licensed from it.
 import logging
 from collections import OrderedDict
 from collections.abc import Callable
+from math import inf
 
 import msgspec
 
 from limpet.clock import DurableClock
 from limpet.config import Facts, Settings
 from limpet.crawlnode.archive import Archivist
+from limpet.crawlnode.errands import Errands
 from limpet.crawlnode.exchange import Exchange, limits_of, longest_fetch_us
 from limpet.crawlnode.sitemaps import SitemapPublisher
 from limpet.crawlnode.steps import FetchSteps
@@ -84,7 +86,9 @@ class RobotsDesk:
         random: Random,
         facts: Facts,
         settings: Settings,
+        errands: Errands | None = None,
     ) -> None:
+        self._errands = errands
         self._exchange = exchange
         self._steps = steps
         self._archivist = archivist
@@ -196,11 +200,9 @@ class RobotsDesk:
 
     async def _settle(self, authority: str, permit: Permit, store: UrlStore) -> Settled:
         """Hop by hop, each under the permit of the host it goes to."""
-        url, hops, holder = authority + "/robots.txt", 0, permit
+        url, hops, answer = authority + "/robots.txt", 0, await self._ask(authority + "/robots.txt", permit, store)
         while True:
-            step = next_step(hops, await self._ask(url, holder, store))
-            if hops:
-                await self._steps.persist_wait(store, holder.state.row)
+            step = next_step(hops, answer)
             if isinstance(step, Settled):
                 return step
             hops += 1
@@ -209,20 +211,41 @@ class RobotsDesk:
                 return _settled(next_step(hops, NetworkFailure("gate")))
             there = self._store_of(split(target).host)
             if there is None:
-                # Its politeness is kept by another process: not ours to spend. Nobody's fault, and never allowed.
-                ours = _settled(next_step(hops, NetworkFailure("proxy")))
-                return msgspec.structs.replace(ours, reason="redirect_to_host_of_another_worker")
+                # Its politeness is kept by another process, which is sent there: not ours to spend.
+                told = await self._errands.ask(target) if self._errands is not None else None
+                if told is None:  # nobody's fault, and never allowed
+                    ours = _settled(next_step(hops, NetworkFailure("proxy")))
+                    return msgspec.structs.replace(ours, reason="redirect_to_host_of_another_worker")
+                url, answer = target, told
+                continue
             hop = await self._permit(target, there)
             if hop is None:
                 ours = _settled(next_step(hops, NetworkFailure("proxy")))
                 return msgspec.structs.replace(ours, reason=REDIRECT_STOPPED)
-            url, store, holder = target, there, hop
+            url, answer = target, await self._ask_hop(target, hop, there)
 
-    async def _permit(self, url: str, store: UrlStore) -> Permit | None:
+    async def _ask_hop(self, url: str, permit: Permit, store: UrlStore) -> RobotsAnswer:
+        """What a host says to which a redirect led."""
+        answer = await self._ask(url, permit, store)
+        await self._steps.persist_wait(store, permit.state.row)
+        return answer
+
+    async def run_errands(self) -> None:
+        """Ask hosts of ours for workers whose hosts redirected there."""
+        if self._errands is not None:
+            await self._errands.serve(self._errand)
+
+    async def _errand(self, url: str, until: float) -> RobotsAnswer | None:
+        """One errand, like a hop of our own; None when the host may not be asked by then."""
+        store = self._store_of(split(canonicalize(url)).host)
+        permit = await self._permit(url, store, until) if store is not None else None
+        return None if permit is None or store is None else await self._ask_hop(url, permit, store)
+
+    async def _permit(self, url: str, store: UrlStore, until: float = inf) -> Permit | None:
         """A hop spends the permit of the host it goes to, after its gap and its waits.
 
         No lease there would tell after a death that the host may have been answering: until it has, its row tells.
-        None while the operator lets nothing be sent there.
+        None while the operator lets nothing be sent there, or when that takes until the monotonic second `until`.
         """
         parts = split(url)
         state = self._governor.host(parts.host, store.host)
@@ -231,7 +254,7 @@ class RobotsDesk:
             return None
         await self._exchange.locate(state)
         while (permit := self._governor.permit(state, ahead=True)) is None:
-            if self._governor.stopped(state):
+            if self._governor.stopped(state) or self._clock.monotonic() >= until:
                 return None
             await self._clock.sleep(max(0.01, min(60.0, self._governor.ready_in(state, ahead=True))))
             await self._exchange.locate(state)

@@ -140,7 +140,8 @@ class CrawlNode:
         for store in self._stores.values():
             for queue in store.queues():
                 self.offer(queue.host, queue.authority, queue.due_us)
-        keeper = asyncio.get_running_loop().create_task(self._keep_leases())
+        loop = asyncio.get_running_loop()
+        keepers = [loop.create_task(self._keep_leases()), loop.create_task(self._robots.run_errands())]
         try:
             while not stop.is_set() and self._fault is None:
                 self._call_hosts()
@@ -149,7 +150,8 @@ class CrawlNode:
             self._stopping = True
             await self._drain()
         finally:
-            keeper.cancel()
+            for keeper in keepers:
+                keeper.cancel()
         if self._fault is not None:
             raise self._fault
 

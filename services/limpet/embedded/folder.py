@@ -121,6 +121,13 @@ class Folder:
         return path
 
     @property
+    def errands(self) -> Path:
+        """What workers ask of each other; made when missing. Means nothing without them."""
+        path = self.run / "errands"
+        path.mkdir(exist_ok=True)
+        return path
+
+    @property
     def shares_file(self) -> Path:
         """Ceilings that span workers: what each holds of them, and the requests of the day."""
         return self.run / "shares"

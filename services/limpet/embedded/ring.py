@@ -21,6 +21,7 @@ from limpet.crawlnode.health import Health, Outage
 from limpet.crawlnode.service import CrawlNode
 from limpet.crawlnode.sitemaps import SitemapPublisher
 from limpet.embedded.admissible import make_desk, wants_of
+from limpet.embedded.errands import errands_of
 from limpet.embedded.finder import shard_of_host
 from limpet.embedded.folder import Folder
 from limpet.embedded.notifier import Notifier, post_json
@@ -81,11 +82,13 @@ class Ring:
         quota: Quota,
         ports: Ports,
         shares: Shares | None = None,
+        talks: bool = False,
     ) -> None:
         self.incarnation = new_incarnation(ports.random)
         self._folder = folder
         self._settings = settings
         self._share = share
+        self._talks = talks  # there are other workers, who run errands and send on some
         self._quota = quota
         self._shares = shares  # the ceilings that span workers; None = there is no other worker
         self._ports = ports
@@ -212,6 +215,7 @@ class Ring:
             random=random,
             facts=facts,
             settings=settings,
+            errands=errands_of(self._folder, self._share, clock, self.incarnation) if self._talks else None,
         )
         return parts.node(
             stores=self._stores(),

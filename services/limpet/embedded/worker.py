@@ -103,6 +103,7 @@ async def _serve(order: WorkerOrder) -> None:
         quota=quota,
         ports=Ports.system(),
         shares=FileShares(folder.shares_file, order.slot),
+        talks=len(order.share) < folder.facts.shards,
     )
     pulse = Pulse(folder.run, order.slot, SystemClock(), ring.hosts_now)
     beating = asyncio.ensure_future(pulse.run())

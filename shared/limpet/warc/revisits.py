@@ -12,7 +12,7 @@ import msgspec
 
 from limpet.fetch.port import Capture
 from limpet.warc.cdxj import NOT_MODIFIED
-from limpet.warc.fields import RECORD_ID_BYTES, record_id, safe_uri, sha1_b32, warc_date
+from limpet.warc.fields import RECORD_ID_BYTES, b32, record_id, safe_uri, sha1_b32, warc_date
 from limpet.warc.members import LEVEL
 from limpet.warc.records import (
     CAPTURE_ID_BYTES,
@@ -56,7 +56,8 @@ def revisit_members(
     if len(record_ids) != CAPTURE_ID_BYTES:
         raise ValueError(f"a capture takes {CAPTURE_ID_BYTES} bytes of ids, not {len(record_ids)}")
     not_modified = capture.head.status == 304
-    if not not_modified and sha1_b32(capture.payload) != original.payload_sha1_b32:
+    payload_sha1 = sha1_b32(capture.payload) if capture.spool is None else b32(capture.spool.payload_sha1)
+    if not not_modified and payload_sha1 != original.payload_sha1_b32:
         raise ValueError("this content is not that of the original")
     block = capture.response_bytes if not_modified else capture.response_bytes[: capture.body_offset]
     ids = [record_id(record_ids[start : start + RECORD_ID_BYTES]) for start in range(0, CAPTURE_ID_BYTES, 16)]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from msgspec import structs
 
 from limpet.clock import SystemClock
 from limpet.fetch import Capture, FetchLimits, FetchRequest, Gate, Owned, Spool, SpoolLimits, WireFetcher
@@ -18,7 +19,17 @@ from limpet.model.errors import CannotGoOn
 from limpet.runtime import SystemDisk, ThreadRunner
 from limpet.segments.local import LocalSegments
 from limpet.testing.web import Pause, RawOrigin, StaticResolver, Step
-from limpet.warc import CaptureMeta, MemberStream, RecordStream, capture_members, parse_record, spooled_members
+from limpet.warc import (
+    CaptureMeta,
+    MemberStream,
+    Original,
+    RecordStream,
+    capture_members,
+    parse_record,
+    revisit_members,
+    sha1_b32,
+    spooled_members,
+)
 
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 BODY = b"".join(b"<p>line %d of a long page</p>\n" % number for number in range(40_000))
@@ -286,3 +297,27 @@ def test_httpx_reads_a_spooled_body_and_gives_its_room_back(tmp_path: Path) -> N
         assert files(tmp_path) == []
 
     asyncio.run(main())
+
+
+def test_a_spooled_capture_can_be_written_as_a_revisit(tmp_path: Path, loop_factory: LoopFactory) -> None:
+    """The digest of all that lies in the spool decides, and the block is the head alone."""
+
+    async def main() -> None:
+        bench = Bench(tmp_path)
+        spooled = await bench.fetch(CHUNKED)
+        assert spooled.spool is not None
+        original = Original(
+            record_id="<urn:uuid:1>",
+            url=spooled.url,
+            date_us=1,
+            payload_sha1_b32=sha1_b32(BODY),
+            payload_sha256_hex=hashlib.sha256(BODY).hexdigest(),
+        )
+        records = revisit_members(spooled, CaptureMeta(), original, "", bytes(48))
+        assert parse_record(records.members[0], block_bytes_max=10_000).block == CHUNKED[0]
+        other = structs.replace(original, payload_sha1_b32=sha1_b32(spooled.payload))
+        with pytest.raises(ValueError, match="not that of the original"):
+            revisit_members(spooled, CaptureMeta(), other, "", bytes(48))
+        await spooled.spool.release()
+
+    run(loop_factory, main)

@@ -14,7 +14,7 @@ from limpet.embedded.folder import Folder, is_crawl
 from limpet.embedded.views import ShardViews
 from origin.process import OriginProcess
 
-LIMPET = (sys.executable, "-m", "limpet.cli.main")
+LIMPET = (sys.executable, "-m", "limpet.cli.entry")
 SECONDS_MAX = 90.0
 OWNED = ("--owned", "127.0.0.0/8")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from e2e.command import LIMPET, OWNED, limpet
+from e2e.command import OWNED, limpet
 from limpet.cli.arguments import VERBS
 from limpet.cli.main import main
 from limpet.config import Facts
@@ -26,6 +26,10 @@ def stored(path: Path) -> Path:
     [
         (["example.org"], "'example.org' is not an http or https URL: write https://example.org/"),
         (["ftp://example.org/"], "'ftp://example.org/' is not an http or https URL"),
+        (["http://exa mple/"], "its host 'exa mple' holds a space"),
+        (["http://a%zz/"], "its host 'a%zz' holds '%'"),
+        (["http://a.example:99999/"], "its port '99999' is no number up to 65,535"),
+        (["http://a.example/", "--depth", "-1"], "argument --depth: -1 is too small: at least 0 is needed"),
         ([], "no URL to begin with: give at least one, or -i FILE"),
         (["http://127.0.0.1:8000/"], "crawl it with --owned 127.0.0.1"),
         (["http://a.example/", "http://b.example/"], "one seed host, not 2"),
@@ -154,7 +158,83 @@ def test_help_names_every_verb_and_exit_code(capsys: pytest.CaptureFixture[str])
 
 def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
     """`limpet urls DIR | head` ends without a traceback."""
-    code = f"{sys.executable} -m limpet.cli.main urls {stored(tmp_path)} | true"
+    code = f"{sys.executable} -m limpet.cli.entry urls {stored(tmp_path)} | true"
     result = subprocess.run(["sh", "-c", code], capture_output=True, check=False)
     assert result.stderr == b""
-    assert LIMPET[0] == sys.executable
+
+
+@pytest.mark.parametrize("verb", ["--help", "status"])
+@pytest.mark.parametrize(
+    ("how", "code", "stderr"),
+    [
+        (">&-", 0, ""),
+        ("<&- >&- 2>&-", 0, ""),
+        (">/dev/full", 4, "limpet: cannot write to stdout: No space left on device\n"),
+        (">/dev/full 2>/dev/full", 4, ""),
+        (">/dev/null 2>/dev/full", 0, ""),
+    ],
+)
+def test_a_stdout_that_takes_nothing_costs_one_line(
+    tmp_path: Path, verb: str, how: str, code: int, stderr: str
+) -> None:
+    """A full or closed stream ends in a sensible exit code and never in a traceback."""
+    words = verb if verb.startswith("-") else f"{verb} {stored(tmp_path)}"
+    command = f"unset PYTHONUNBUFFERED; {sys.executable} -m limpet.cli.entry {words} {how}"
+    result = subprocess.run(["sh", "-c", command], capture_output=True, check=False, text=True)
+    assert (result.returncode, result.stderr) == (code, stderr)
+
+
+def test_an_error_that_nobody_hears_has_its_exit_code(tmp_path: Path) -> None:
+    """A complaint that cannot be printed changes nothing."""
+    command = f"{sys.executable} -m limpet.cli.entry status {tmp_path}/none 2>/dev/full"
+    assert subprocess.run(["sh", "-c", command], check=False).returncode == 2
+
+
+@pytest.mark.parametrize("moment", ["argparse", "limpet.cli.arguments", "msgspec", "asyncio", "limpet.cli.listing"])
+def test_an_early_interrupt_is_no_fault(tmp_path: Path, moment: str) -> None:
+    """Ctrl-C while modules are still loaded: no traceback, exit code 130."""
+    code = f"""
+import os, signal, sys
+class Interrupt:
+    def find_spec(self, name, *_):
+        if name == {moment!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupt())
+from limpet.cli.entry import main
+sys.argv = ["limpet", "status", {str(tmp_path)!r}]
+sys.exit(main())
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, text=True)
+    assert (result.returncode, result.stdout, result.stderr) == (130, "", "")
+
+
+def test_a_limit_of_open_files_is_named(tmp_path: Path) -> None:
+    """No healthy file is called damaged because too many are open."""
+    for limit in (16, 40, 60):
+        command = f"ulimit -n {limit}; {sys.executable} -m limpet.cli.entry status {stored(tmp_path / str(limit))}"
+        result = subprocess.run(["sh", "-c", command], capture_output=True, check=False, text=True)
+        told = f"limpet: too many open files (the limit is {limit}): raise it with `ulimit -n 1024`, then run again\n"
+        assert (result.returncode, result.stderr) == (4, told)
+
+
+@pytest.mark.parametrize("verb", ["status", "urls", "failures", "crawl", "add"])
+def test_an_empty_shard_is_damage_not_another_version(tmp_path: Path, verb: str) -> None:
+    """A file that lost its content names the way out: a copy."""
+    folder = stored(tmp_path)
+    shard = folder / "shards" / "05.sqlite"
+    shard.write_bytes(b"")
+    words: list[str | Path] = ["crawl", "--into", folder, *OWNED] if verb == "crawl" else [verb, folder]
+    result = limpet(*words, *(["http://127.0.0.1:9/"] if verb in {"crawl", "add"} else []))
+    assert result.code == 4, result
+    assert "05.sqlite is damaged or empty" in result.complaint
+    assert "restore it from a copy" in result.complaint
+    assert shard.read_bytes() == b""
+
+
+def test_verify_finds_an_empty_shard(tmp_path: Path) -> None:
+    """The other shards are judged all the same."""
+    folder = stored(tmp_path)
+    (folder / "shards" / "05.sqlite").write_bytes(b"")
+    result = limpet("verify", folder, "--json")
+    assert result.code == 1, result
+    assert any(found["subject"] == "05.sqlite" for found in result.json["findings"])

@@ -9,7 +9,7 @@ import sys
 
 from limpet.cli.display import Display, Silence
 from limpet.cli.plan import Plan, plan_crawl
-from limpet.cli.printing import print_json
+from limpet.cli.printing import print_json, print_lines
 from limpet.cli.reading import stored_seeds
 from limpet.cli.summary import EXIT_INTERRUPTED, Summary, as_json, as_text, summarize
 from limpet.clock import SystemClock
@@ -51,7 +51,7 @@ def crawl(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(as_json(summary))
     elif not arguments.quiet:
-        print(as_text(summary, folder, plan.run.limit))
+        print_lines(as_text(summary, folder, plan.run.limit).split("\n"))
     return summary.exit_code
 
 

@@ -1,5 +1,6 @@
 """The live view of a run: one line that is redrawn on a terminal, a plain line now and then elsewhere."""
 
+import contextlib
 import shutil
 from collections import deque
 from collections.abc import Callable
@@ -94,5 +95,6 @@ class Display:
         return (last - first) / (end - begin) if end > begin else 0.0
 
     def _write(self, text: str) -> None:
-        self._stream.write(text)
-        self._stream.flush()
+        with contextlib.suppress(OSError):  # a terminal that is gone, a full device: no reason to end a run
+            self._stream.write(text)
+            self._stream.flush()

@@ -2,14 +2,13 @@
 
 import argparse
 import asyncio
-import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
 
-from limpet.cli.printing import plain
+from limpet.cli.printing import flush, plain, write
 from limpet.clock import Clock, SystemClock
 from limpet.embedded.capturelog import CaptureLog, Entry, Marks
 from limpet.embedded.folder import Folder
@@ -60,8 +59,8 @@ async def _follow(captures: CaptureLog, seen: Marks, clock: Clock, *, as_json: b
 
 def _print(entries: Iterable[Entry], *, as_json: bool) -> None:
     for entry in entries:
-        sys.stdout.write((msgspec.json.encode(as_object(entry)).decode() if as_json else as_line(entry)) + "\n")
-    sys.stdout.flush()
+        write((msgspec.json.encode(as_object(entry)).decode() if as_json else as_line(entry)) + "\n")
+    flush()
 
 
 def code_of(entry: Entry) -> int:

@@ -6,11 +6,12 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Final
+from typing import Final, TextIO
 
 from limpet.cli.arguments import PROGRAM, VERBS, parse_arguments
-from limpet.cli.printing import plain
+from limpet.cli.printing import CannotPrintError, flush, plain
 from limpet.model.errors import LimpetError, UsageError
+from limpet.model.openfiles import OUT_OF_FILES, too_many_files
 
 EXIT_USAGE: Final = 2
 EXIT_CANNOT_GO_ON: Final = 4
@@ -18,18 +19,22 @@ EXIT_INTERRUPTED: Final = 130
 EXIT_BROKEN_PIPE: Final = 141  # what a shell shows for a filter that was closed early
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command line; the exit code (see `limpet --help`)."""
+def nothing() -> None:
+    """Nothing to do when the verb begins."""
+
+
+def main(argv: Sequence[str] | None = None, *, at_work: Callable[[], None] = nothing) -> int:
+    """Run one command line; the exit code (see `limpet --help`). `at_work` is called when its verb begins."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that lacks a character is no reason to fail
     try:
-        arguments = parse_arguments(sys.argv[1:] if argv is None else argv)
-        return _function(arguments.verb)(arguments)
+        code = _run(argv, at_work)
+        flush()
     except UsageError as error:
         return _complain(error, EXIT_USAGE)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the exit's flush finds a reader
+        _leave_to_the_void(sys.stdout)
         return EXIT_BROKEN_PIPE
     except (LimpetError, OSError) as error:
         return _complain(error, EXIT_CANNOT_GO_ON)
@@ -39,6 +44,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         if type(error).__module__ == "sqlite3":  # named so, because loading it would slow down every --help
             return _complain(error, EXIT_CANNOT_GO_ON)
         raise
+    return code
+
+
+def _run(argv: Sequence[str] | None, at_work: Callable[[], None]) -> int:
+    """The verb's exit code. What is left in the stream after --help is flushed too, so that its reader may be gone."""
+    try:
+        arguments = parse_arguments(sys.argv[1:] if argv is None else argv)
+    except SystemExit:
+        flush()
+        raise
+    function = _function(arguments.verb)
+    at_work()
+    return function(arguments)
 
 
 def _function(verb: str) -> Callable[[argparse.Namespace], int]:
@@ -51,8 +69,23 @@ def _complain(error: BaseException, code: int) -> int:
     text = " ".join(str(error).split()) or type(error).__name__
     if isinstance(error, OSError) and error.filename is not None:
         text = f"{error.filename}: {error.strerror}"
-    sys.stderr.write(f"{PROGRAM}: {plain(text)}\n")
+    if isinstance(error, OSError) and error.errno in OUT_OF_FILES:
+        text = too_many_files()
+    if isinstance(error, CannotPrintError):
+        _leave_to_the_void(sys.stdout)
+    try:
+        sys.stderr.write(f"{PROGRAM}: {plain(text)}\n")
+        sys.stderr.flush()
+    except OSError:
+        _leave_to_the_void(sys.stderr)  # nobody is there to be told; the exit code tells
     return code
+
+
+def _leave_to_the_void(stream: TextIO) -> None:
+    """What is still buffered goes nowhere, so that the flush at the exit cannot fail on it."""
+    void = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(void, stream.fileno())
+    os.close(void)
 
 
 if __name__ == "__main__":

@@ -6,16 +6,42 @@ from typing import Any
 
 import msgspec
 
+from limpet.model.errors import CannotGoOn
+
+
+class CannotPrintError(CannotGoOn):
+    """Stdout does not take what a verb has to say: a full device, say. A reader that left is a `BrokenPipeError`."""
+
 
 def print_json(value: Any) -> None:
-    """One JSON document on stdout."""
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(value)).decode() + "\n")
+    """One JSON document on stdout. Raises `CannotPrintError`, as everything here that prints."""
+    write(msgspec.json.format(msgspec.json.encode(value)).decode() + "\n")
 
 
 def print_lines(lines: Iterable[str]) -> None:
     """Lines on stdout, each made printable; tabs between fields stay."""
     for line in lines:
-        sys.stdout.write("\t".join(plain(field) for field in line.split("\t")) + "\n")
+        write("\t".join(plain(field) for field in line.split("\t")) + "\n")
+
+
+def write(text: str) -> None:
+    """`text` on stdout as it is."""
+    try:
+        sys.stdout.write(text)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise CannotPrintError(f"cannot write to stdout: {error.strerror or error}") from error
+
+
+def flush() -> None:
+    """Hand on what was printed."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise CannotPrintError(f"cannot write to stdout: {error.strerror or error}") from error
 
 
 def plain(text: str) -> str:

@@ -3,6 +3,7 @@
 Nothing here writes: every seed is checked before the first byte of a crawl is.
 """
 
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -14,6 +15,12 @@ from limpet.model.urls import InvalidUrl, SplitUrl, canonicalize, is_host_name, 
 
 LINE_BYTES_MAX: Final = 65_536
 SHOWN_CHARS_MAX: Final = 200
+_AUTHORITY: Final = re.compile(
+    r"https?://(?:[^/?#\\]{0,500}@)?(?P<host>\[[^/?#\\]{0,500}\]|[^/?#\\:@]{0,500})(?::(?P<port>[^/?#\\:@]{0,20}))?(?:[/?#\\]|$)",
+    re.IGNORECASE,
+)
+_FORBIDDEN_IN_HOSTS: Final = frozenset('<>^|%`{}"')  # https://url.spec.whatwg.org/#forbidden-domain-code-point
+_PORT_MAX: Final = 65_535
 
 
 class Entry(NamedTuple):
@@ -103,12 +110,31 @@ def check_url(entry: Entry, url_bytes_max: int) -> Seed:
         url = canonicalize(entry.text)
         parts = split(url)
     except InvalidUrl:
-        raise UsageError(f"{place}{shown} is not an http or https URL: {_fix(entry.text)}") from None
+        raise UsageError(
+            f"{place}{shown} is not an http or https URL: {_host_fault(entry.text) or _fix(entry.text)}"
+        ) from None
     if not is_host_name(parts.host):
         raise UsageError(f"{place}{shown} names no possible host: check the part after {parts.scheme}://")
     if len(url) > url_bytes_max:
         raise UsageError(f"{place}{shown} is {len(url):,} bytes long, more than {url_bytes_max:,}: leave it out")
     return Seed(url, parts, entry.where)
+
+
+def _host_fault(text: str) -> str:
+    """What is wrong with the host or port, "" when it may be something else."""
+    found = _AUTHORITY.match(text.strip())
+    if found is None:
+        return ""
+    host, port = found["host"], found["port"]
+    if not host:
+        return "it names no host"
+    bad = next((char for char in host if char.isspace() or char in _FORBIDDEN_IN_HOSTS), "")
+    if bad:
+        name = "a space" if bad.isspace() else f"{bad!r}"
+        return f"its host {host!r} holds {name}; write the host name alone after ://"
+    if port and not (port.isascii() and port.isdigit() and int(port) <= _PORT_MAX):
+        return f"its port {port!r} is no number up to {_PORT_MAX:,}"
+    return f"its host {host!r} is no host name"
 
 
 def _fix(text: str) -> str:

@@ -37,6 +37,8 @@ def parse_size(text: str) -> int:
 def parse_count(text: str) -> int:
     """A whole number, `_` and `,` allowed between digits. Raises `UsageError`."""
     digits = text.strip().replace(",", "").replace("_", "")
+    if digits.startswith("-") and digits[1:].isdigit():
+        raise UsageError(f"{text} is too small: at least 0 is needed")
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 15):
         raise UsageError(f"{text!r} is not a whole number")
     return int(digits)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from limpet.model.errors import CannotGoOn, UsageError
+from limpet.model.openfiles import OUT_OF_FILES, too_many_files
 
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _READ_ONLY: Final = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
@@ -36,6 +37,8 @@ def not_writable(path: Path, error: OSError) -> UsageError | CannotGoOn:
     """What to tell a user when writing below `path` failed: a full disk ends the run, the rest is theirs to mend."""
     if error.errno in _FULL:
         return CannotGoOn(f"no space left below {path}: free some, then run the same command again")
+    if error.errno in OUT_OF_FILES:
+        return CannotGoOn(too_many_files())
     if error.errno in _READ_ONLY:
         return UsageError(f"{path} is read-only ({error.strerror}): choose another folder, or make it writable")
     return UsageError(f"cannot write below {path}: {error.strerror or error}")

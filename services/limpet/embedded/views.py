@@ -6,7 +6,7 @@ from typing import Self, TypeVar
 
 from limpet.embedded.folder import Folder
 from limpet.model.errors import CannotGoOn
-from limpet.runtime.sqliteopen import OtherVersionError, ReadOnlyFile, open_read_only
+from limpet.runtime.sqliteopen import OtherVersionError, ReadOnlyFile, TooManyFilesError, open_read_only
 from limpet.runtime.sqlitetx import Reader
 from limpet.schemas.sqlite import shard_schema
 from limpet.urlstore.sqlite import ShardView
@@ -62,7 +62,7 @@ class ShardViews:
             raise CannotGoOn(f"{path} is missing: restore it from a copy of the crawl")
         try:
             file = self._files[shard] = open_read_only(path, shard_schema())
-        except OtherVersionError:
+        except (OtherVersionError, TooManyFilesError):
             raise
         except CannotGoOn as error:
             raise CannotGoOn(f"{error}; restore it from a copy of the crawl") from error

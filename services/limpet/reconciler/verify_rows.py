@@ -22,6 +22,7 @@ from limpet.reconciler.places import Place, Places
 from limpet.reconciler.report import Collector
 from limpet.reconciler.snapshot import Snapshot, snapshot
 from limpet.reconciler.verify_counters import check_counters, recount
+from limpet.runtime.sqliteopen import OtherVersionError
 
 FAULTS_MAX: Final = 20
 UNMARKED: Final = "rows have no mark in the seen set: a look-up each when they are met again"
@@ -52,9 +53,9 @@ def check_shard(
             return ShardCheck(number, shard, facts, places, out).run()
     except (sqlite3.Error, msgspec.MsgspecError) as error:
         out.find(Kind.STORE_DAMAGED, path.name, str(error))
+    except OtherVersionError:
+        raise
     except CannotGoOn as error:
-        if path.exists():
-            raise
         out.find(Kind.STORE_DAMAGED, path.name, str(error))
     return None
 

@@ -23,6 +23,7 @@ from limpet.runtime.sqliteopen import (
     FileLockedError,
     ReadOnlyFile,
     Synchronous,
+    cannot_open,
     connect_read_only,
     connect_writer,
     lock_file,
@@ -122,8 +123,9 @@ class SqliteFile:
         try:
             self._open(schema, synchronous, cache_bytes)
         except sqlite3.Error as error:
+            fault = cannot_open(path, error)
             os.close(self._lock_fd)
-            raise CannotGoOn(f"cannot open {path}: {error}") from error
+            raise fault from error
         except BaseException:
             os.close(self._lock_fd)
             raise

@@ -10,6 +10,7 @@ from typing import Final, Literal, TypeVar
 import msgspec
 
 from limpet.model.errors import CannotGoOn, Definite, UsageError
+from limpet.model.openfiles import files_are_out, too_many_files
 from limpet.runtime.sqlitetx import Reader
 from limpet.schemas.sqlite import Schema
 
@@ -27,9 +28,22 @@ class OtherVersionError(UsageError, CannotGoOn):
     """The file was written by another version of Limpet, which can read it."""
 
 
-def other_version(path: Path, found: int, ours: int) -> OtherVersionError:
-    """The error that names both versions and the way out."""
+def other_version(path: Path, found: int, ours: int) -> CannotGoOn:
+    """The error that names both versions and the way out. No version has the number 0: such a file was never ours."""
+    if found == 0:
+        return CannotGoOn(f"{path} is damaged or empty: it has none of the tables of a crawl")
     return OtherVersionError(f"{path} has schema version {found}, not {ours}: use the Limpet that made it")
+
+
+class TooManyFilesError(CannotGoOn):
+    """The process may not open as many files as it needs: no fault of the file that was asked for."""
+
+
+def cannot_open(path: Path, error: sqlite3.Error) -> CannotGoOn:
+    """The error for a file that SQLite could not open; call it before anything is closed."""
+    if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CANTOPEN and files_are_out():
+        return TooManyFilesError(too_many_files())
+    return CannotGoOn(f"cannot open {path}: {error}")
 
 
 class FileLockedError(Definite):
@@ -80,9 +94,7 @@ def _create(connection: sqlite3.Connection, path: Path, schema: Schema) -> None:
     if version == schema.version:
         return
     if version != 0:
-        raise OtherVersionError(
-            f"{path} has schema version {version}, not {schema.version}: use the Limpet that made it"
-        )
+        raise other_version(path, version, schema.version)
     connection.executescript(f"BEGIN IMMEDIATE; {schema.script} PRAGMA user_version = {schema.version}; COMMIT;")
     _sync_directory(path.parent)
 
@@ -148,15 +160,14 @@ def open_read_only(path: Path, schema: Schema, cache_bytes: int = 500_000) -> Re
     try:
         connection = connect_read_only(path, cache_bytes)
     except sqlite3.Error as error:
-        raise CannotGoOn(f"cannot open {path}: {error}") from error
+        raise cannot_open(path, error) from error
     try:
         version = connection.execute("PRAGMA user_version").fetchall()[0][0]
     except sqlite3.Error as error:
+        fault = cannot_open(path, error)
         connection.close()
-        raise CannotGoOn(f"cannot open {path}: {error}") from error
+        raise fault from error
     if version != schema.version:
         connection.close()
-        raise OtherVersionError(
-            f"{path} has schema version {version}, not {schema.version}: use the Limpet that made it"
-        )
+        raise other_version(path, version, schema.version)
     return ReadOnlyFile(path, connection, schema)

@@ -48,7 +48,9 @@ def test_what_is_no_size_is_refused(text: str) -> None:
 def test_a_count_may_be_grouped() -> None:
     """Digits may be grouped; signs, fractions and words are no counts."""
     assert parse_count("1,000") == parse_count("1_000") == 1000
-    for text in ("-1", "1.5", "many", ""):
+    with pytest.raises(UsageError, match="-1 is too small: at least 0"):
+        parse_count("-1")
+    for text in ("1.5", "many", "", "--1"):
         with pytest.raises(UsageError, match="whole number"):
             parse_count(text)
 

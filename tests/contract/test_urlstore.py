@@ -845,6 +845,47 @@ def test_a_job_ends_even_when_its_output_was_there(rig: StoreRig) -> None:
     run(rig, scenario)
 
 
+def test_a_shorter_way_moves_a_row_and_what_went_out_with_a_longer_one_is_named(rig: StoreRig) -> None:
+    """Least depth wins, whatever the order; `NEARER` is said until an output carries the new depth, and not before."""
+
+    async def scenario(store: UrlStore) -> None:
+        far, near = candidate(1, depth=3, hops="LLL", via=fp(7)), candidate(1, depth=2, hops="LL", via=fp(8))
+        assert await store.admit([far], 1) == [AdmitResult.NEW]
+        assert await store.accept_outputs([output(1, 10, depth=3)]) == [True]
+        assert await store.admit([candidate(1, depth=4), far], 2) == [AdmitResult.KNOWN, AdmitResult.KNOWN]
+        assert await store.admit([near, near], 3) == [AdmitResult.NEARER, AdmitResult.NEARER]
+        assert await store.admit([far], 4) == [AdmitResult.KNOWN]
+        row = store.row(fp(1))
+        assert row is not None
+        assert (row.depth, row.hops, row.via) == (2, "LL", fp(8))
+        assert await store.accept_outputs([output(1, 10, depth=2, links=3)]) == [True]
+        assert [one.depth for one in store.outputs(fp(1))] == [2]
+        assert await store.admit([near], 5) == [AdmitResult.KNOWN]
+        assert store.counters()["outputs"] == 1
+        check_counters(store)
+
+    run(rig, scenario)
+
+
+def test_links_that_carry_an_outdated_depth_are_not_accepted(rig: StoreRig) -> None:
+    """The row came nearer while its document was parsed: the attempt does not count, and its job stays open."""
+
+    async def scenario(store: UrlStore) -> None:
+        await store.admit([candidate(1, depth=2)], 1)
+        assert await store.accept_outputs([output(1, 10, depth=3)]) == [False]
+        assert store.outputs(fp(1)) == []
+        await store.put_job(job(1, 10))
+        (held,) = await store.claim_jobs(limit=1, now_us=10, lease_us=90)
+        assert await store.accept_outputs([output(1, 10, depth=3)], job=held) == [False]
+        (again,) = await store.claim_jobs(limit=1, now_us=11, lease_us=90)
+        assert again.attempt == held.attempt
+        assert await store.accept_outputs([output(1, 10, depth=2)], job=again) == [True]
+        assert store.jobs() == []
+        check_counters(store)
+
+    run(rig, scenario)
+
+
 def test_a_dead_owner_lets_go_of_its_jobs(rig: StoreRig) -> None:
     """Recovery ends leases of jobs as well: the next owner need not wait for them, and the attempt is used up."""
 

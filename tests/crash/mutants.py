@@ -29,7 +29,7 @@ from limpet.robots import HttpAnswer, RobotsAnswer
 from limpet.runtime.sqlitetx import Tx
 from limpet.segments import Appendable, Location
 from limpet.testing.disks import DiskWrapper
-from limpet.urlstore import AdmitResult, AuthorityRow, Completion, HostRow, UrlStore
+from limpet.urlstore import AdmitResult, AuthorityRow, Candidate, Completion, HostRow, UrlStore
 from limpet.urlstore.sqlite import SqliteUrlStore, work
 from limpet.urlstore.sqlite.dueindex import DueIndex
 
@@ -48,6 +48,33 @@ class SeenBeforeRow(Admission):
         results = await self._rows(capped.candidates)
         await self._count([*judged.rejects, *capped.rejects])
         return results
+
+
+class FirstDepthStands(Admission):
+    """Skips whatever is marked, as if a mark knew the depth; a longer way round then decides what is too deep."""
+
+    def __init__(self, **parts: Any) -> None:
+        super().__init__(**(parts | {"nearest": None}))
+
+
+class NearerUnsaid(Admission):
+    """Moves the row, and leaves it to nobody to publish its links again."""
+
+    async def _bring_nearer(self, candidates: Sequence[Candidate], results: Sequence[AdmitResult]) -> None:
+        """See `Admission._bring_nearer`."""
+
+
+class JobAfterOffset(Admission):
+    """Commits the offset before the job is stored that follows from a shorter way."""
+
+    async def _bring_nearer(self, candidates: Sequence[Candidate], results: Sequence[AdmitResult]) -> None:
+        """See `Admission._bring_nearer`."""
+        self._late = (candidates, results)
+
+    async def _commit(self, positions: Sequence[Position]) -> None:
+        """See `Admission._commit`."""
+        await super()._commit(positions)
+        await super()._bring_nearer(*self._late)
 
 
 class OffsetBeforeRows(Admission):

@@ -15,6 +15,7 @@ from crash.walk import Kind, Point, Walk, Walker, walked
 from crash.world import (
     World,
     changing_web,
+    nearing_web,
     refusing_web,
     rough_web,
     shut_web,
@@ -69,7 +70,7 @@ class Late:
 
 def test_an_undisturbed_crawl_shows_the_checkers_nothing() -> None:
     """The checkers find nothing where nothing died, in every world, and the crawl ends by the rule that ends runs."""
-    for world in (small_web(), rough_web(), refusing_web(), whole_web()):
+    for world in worlds():
         with Rehearsal.of(world) as rehearsal:
             assert rehearsal.live().ending == "done"
             assert not rehearsal.was_left_unclean()
@@ -92,6 +93,13 @@ def test_killed_at_the_crash_points_of_a_whole_web() -> None:
     walker = Walker("kill", only=First(WHOLE_STEPS, 4))
     sound(walked("points", whole_web(), walker), "kills at a crash point", 40)
     assert Point("fetch.sitemaps.after", 1) in walker.walk.points
+
+
+def test_killed_where_a_short_cut_is_late() -> None:
+    """What turns out to be nearer to a seed is parsed again with its new depth, wherever we die."""
+    walker = Walker("kill", only=First(("admit.nearer.", "admit.rows.", "admit.commit.", "parse."), 6))
+    sound(walked("points", nearing_web(), walker), "kills at a crash point", 30)
+    assert Point("admit.nearer.after", 1) in walker.walk.points
 
 
 def test_power_cut_at_crash_points() -> None:
@@ -195,7 +203,7 @@ def test_one_rotten_record_costs_that_record_alone() -> None:
 def test_every_crash_point_is_passed() -> None:
     """The list of crash points names nothing that does not happen, and the worlds leave nothing out."""
     counted = CountingMortality()
-    for world in (small_web(), rough_web(), refusing_web(), whole_web()):
+    for world in worlds():
         with Rehearsal.of(world) as rehearsal:
             rehearsal.live(counted)
     with Rehearsal.of(changing_web(1)) as rehearsal:

@@ -15,7 +15,7 @@ from crash.parts import REHEARSED
 from crash.rehearsal import MakeDisk, Mode, plain_disk
 from crash.stories import blocked_walk, changing_walk, hop_walk, interrupted_walk, nested_walk
 from crash.walk import Kind, Made, Point, Walk, Walker, walked
-from crash.world import World, refusing_web, rough_web, small_web, whole_web, wide_web
+from crash.world import World, nearing_web, refusing_web, rough_web, small_web, whole_web, wide_web
 from limpet.clock import Clock
 from limpet.embedded.parts import Parts
 from limpet.runtime import Disk
@@ -71,6 +71,15 @@ BROKEN = [
         whole_web(),
     ),
     Broken("offset before the parse", broken(parser=mutants.OffsetBeforeParse), "lost URL", "parse."),
+    Broken("marks hide short cuts", broken(admission=mutants.FirstDepthStands), "lost URL", "admit.", nearing_web()),
+    Broken("a short cut and no links", broken(admission=mutants.NearerUnsaid), "lost URL", "admit.", nearing_web()),
+    Broken(
+        "the offset before what a shorter way costs",
+        broken(admission=mutants.JobAfterOffset),
+        "lost URL",
+        "admit.commit.after",
+        nearing_web(),
+    ),
     Broken("offset before the rows", broken(admission=mutants.OffsetBeforeRows), "lost URL", "admit."),
     Broken(
         "allow on a 5xx robots.txt",

@@ -287,9 +287,24 @@ def whole_web() -> World:
     )
 
 
+def nearing_web() -> World:
+    """A limit of depth, and a short cut over a slow host: what was found the long way round turns out to be nearer."""
+    short_cut = "http://pi.test/short"
+    pages = {"/": ("/a", short_cut), "/a": ("/b",), "/b": ("/x",), "/x": ("/y",), "/y": ("/z",)}
+    return World(
+        name="nearing",
+        seeds=("http://omicron.test/",),
+        scope=ScopeFacts(kind="any", depth_max=3),
+        hosts=[
+            Host(name="omicron.test", pages=pages, rejected=("/z",)),
+            Host(name="pi.test", pages={"/short": ("http://omicron.test/x",)}, crawl_delay_seconds=20.0),
+        ],
+    )
+
+
 def worlds() -> list[World]:
     """Every world."""
-    return [small_web(), rough_web(), refusing_web(), whole_web()]
+    return [small_web(), rough_web(), refusing_web(), whole_web(), nearing_web()]
 
 
 def body_of(host: Host, path: str) -> bytes:

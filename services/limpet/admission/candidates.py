@@ -26,6 +26,7 @@ from limpet.model.links import LinkKind
 from limpet.model.urls import InvalidUrl, server_of
 from limpet.urlstore import Candidate
 from limpet.urlstore import Reject as CountedReject
+from limpet.urlstore.types import leads_on
 
 SAMPLE_CHARS_MAX = 500
 
@@ -151,7 +152,9 @@ class Desk:
         if rule := way.too_far or self._stranger(sighting):
             return _reject(rejects, host, rule, link.url)
         candidate = self._candidate(sighting, authority, page.fp, way.hops, now_us)
-        found.setdefault(candidate.fp, candidate)
+        known = found.get(candidate.fp)
+        if known is None or (candidate.depth < known.depth and leads_on(candidate.hops) and leads_on(known.hops)):
+            found[candidate.fp] = candidate
         return None
 
     def _context(self) -> Context:

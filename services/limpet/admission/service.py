@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from limpet.admission.candidates import Desk, Judged
+from limpet.admission.nearest import Nearest
 from limpet.bus import Consumer, Message, Position
 from limpet.clock import Clock
 from limpet.config import Settings
@@ -20,6 +21,7 @@ from limpet.politeness.orders import CANCELLED_BY
 from limpet.runtime import Mortality
 from limpet.seen import SeenShard
 from limpet.urlstore import AdmitResult, Candidate, Reject, UrlStore
+from limpet.urlstore.facts import nearer_jobs
 
 IDLE_SECONDS = 0.25
 PORTION_LINKS_MIN = 500
@@ -57,8 +59,11 @@ class Admission:
         clock: Clock,
         mortality: Mortality,
         settings: Settings,
+        crawl: str,
+        nearest: Nearest | None = None,
         blocked: Callable[[str], bool] = lambda _host: False,
     ) -> None:
+        """`nearest` stands where the crawl has a depth limit, so that a shorter way to a known URL is not skipped."""
         self._store = store
         self._seen = seen
         self._consumer = consumer
@@ -67,6 +72,8 @@ class Admission:
         self._clock = clock
         self._crashpoint = mortality.crashpoint
         self._settings = settings
+        self._crawl = crawl
+        self._nearest = nearest
         self._blocked = blocked
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -93,12 +100,19 @@ class Admission:
                 await self._widen(candidate, self._clock.wall_us())
         capped = self._desk.cap(await self._unseen(judged))
         results = await self._rows(capped.candidates)
+        await self._bring_nearer(capped.candidates, results)
         await self._mark(capped.candidates, results)
         await self._count([*judged.rejects, *capped.rejects])
         return results
 
     async def _unseen(self, judged: Judged) -> list[Candidate]:
-        """Step 3: *present* may skip the rest, since a mark always follows its row."""
+        """Step 3: *present* may skip the rest, since a mark always follows its row.
+
+        A mark knows no depth. Where depth decides what belongs to the crawl, only what was admitted at this depth or
+        a lesser one is skipped.
+        """
+        if self._nearest is not None:
+            return [one for one in judged.candidates if not self._nearest.has(one.fp, one.depth)]
         present = await self._seen.present([candidate.fp for candidate in judged.candidates])
         return [candidate for candidate, known in zip(judged.candidates, present, strict=True) if not known]
 
@@ -129,6 +143,17 @@ class Admission:
         await self._store.add_seed(candidate.url)
         self._desk.add_seed(candidate.url)
         await self._store.notify("seed_redirect", candidate.host, "a seed redirects here", candidate.url, now_us)
+
+    async def _bring_nearer(self, candidates: Sequence[Candidate], results: Sequence[AdmitResult]) -> None:
+        """Part of step 4: a stored document that turned out to be nearer to a seed is parsed again for its links."""
+        for candidate, result in zip(candidates, results, strict=True):
+            if result is AdmitResult.NEARER:
+                for job in nearer_jobs(self._store, candidate.fp, self._crawl, self._clock.wall_us()):
+                    self._crashpoint("admit.nearer.before")
+                    await self._store.put_job(job)
+                    self._crashpoint("admit.nearer.after")
+        if self._nearest is not None:
+            self._nearest.add((candidate.fp, candidate.depth) for candidate in candidates)
 
     async def _mark(self, candidates: Sequence[Candidate], results: Sequence[AdmitResult]) -> None:
         """Step 5, after the rows: never a mark without a row."""

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 import msgspec
 
 from limpet.admission.candidates import Desk
+from limpet.admission.nearest import Nearest
 from limpet.admission.rules import Rule
 from limpet.admission.service import Admission
 from limpet.bus import Producer
@@ -49,6 +50,7 @@ from limpet.segments import SegmentWriter
 from limpet.segments.local import LocalSegments
 from limpet.segments.writer import WriterLimits
 from limpet.urlstore import AdmitResult, UrlStore
+from limpet.urlstore.facts import nearer_jobs
 
 __all__ = ["ClockMoved", "Ports", "Quota", "Ring", "SeedReport", "admit_seeds", "recover"]
 
@@ -261,6 +263,7 @@ class Ring:
             settings=self._settings,
             crawl=self._folder.facts.crawl,
             wants=wants_of(self._folder.facts),
+            depth_counts=self._folder.facts.scope.depth_max is not None,
             in_scope=self._desk(shard).in_scope,
             kept=self._kept,
             runner=self._parses,
@@ -282,6 +285,8 @@ class Ring:
             clock=self._clock,
             mortality=self._ports.mortality,
             settings=self._settings,
+            crawl=self._folder.facts.crawl,
+            nearest=Nearest() if self._folder.facts.scope.depth_max is not None else None,
             blocked=self._blocked,
         )
 
@@ -447,6 +452,10 @@ async def _admit_seeds(
     rows = asyncio.ensure_future(shard.store.admit(candidates, clock.wall_us()))
     await asyncio.gather(*scope, rows)
     results = rows.result()
+    for candidate, result in zip(candidates, results, strict=True):
+        if result is AdmitResult.NEARER:
+            jobs = nearer_jobs(shard.store, candidate.fp, facts.crawl, clock.wall_us())
+            await asyncio.gather(*(shard.store.put_job(job) for job in jobs))
     new = sum(result is AdmitResult.NEW for result in results)
     return SeedReport(new, len(results) - new, rejected)
 

@@ -95,6 +95,7 @@ class Parser:
         settings: Settings,
         crawl: str,
         wants: Wants = NAVIGATION_ONLY,
+        depth_counts: bool = False,
         in_scope: Callable[[str], bool] = lambda _url: True,
         kept: KeptBodies | None = None,
         runner: Runner | None = None,
@@ -114,6 +115,7 @@ class Parser:
         self._settings = settings
         self._crawl = crawl
         self._wants = wants
+        self._depth_counts = depth_counts  # the crawl has a limit of depth
         self._runner = runner or InlineRunner()  # where long bodies are parsed, so that others go on meanwhile
         self._kept = kept  # bodies that the crawl node of this process has decoded
         self._in_scope = in_scope  # of pages of this partition, whose seeds are known here and nowhere else
@@ -150,7 +152,7 @@ class Parser:
         lease_us = now_us + int(self._settings.work.lease_seconds * 1e6)
         jobs = await self._store.claim_jobs(limit=1, now_us=now_us, lease_us=lease_us)
         for job in jobs:
-            event = decode_fetched(job.event)
+            event = self._placed(decode_fetched(job.event))
             if job.attempt > self._settings.retries.parse_attempts_max:  # the last one's holder died of it
                 await self._defer(job.event, event, job.attempt, "suspected_poison", job.token)
                 continue
@@ -158,7 +160,7 @@ class Parser:
                 parsed = await self._try(event)
             if isinstance(parsed, Parsed):
                 positions = await self._publish([(event, parsed)])
-                await self._accept([_output(event, parsed, positions.get(event.fp, ()))], job)
+                await self._accept([self._output(event, parsed, positions.get(event.fp, ()))], job)
             else:
                 await self._defer(job.event, event, job.attempt + 1, str(parsed), job.token)
         return len(jobs)
@@ -206,7 +208,9 @@ class Parser:
             positions, _ = await asyncio.gather(self._publish(pages), self._acquit(suspect))
         if pages:
             await self._count(pages)
-            await self._accept([_output(event, parsed, positions.get(event.fp, ())) for event, parsed in pages], None)
+            await self._accept(
+                [self._output(event, parsed, positions.get(event.fp, ())) for event, parsed in pages], None
+            )
 
     async def _acquit(self, position: Position) -> None:
         """What a body could do to the process it has done by now: a death from here on is not its own.
@@ -221,11 +225,32 @@ class Parser:
         event = decode_fetched(message.payload)
         if self._store.output(event.fp, event.fetched_us, PARSER_VERSION) is not None:
             return Parsing(message.position, event, None)  # someone was first
+        event = self._placed(event)
         parsed = await self._try(event)
         if isinstance(parsed, Parsed):
             return Parsing(message.position, event, parsed)
         await self._defer(message.payload, event, 2, str(parsed), b"")
         return Parsing(message.position, event, None)
+
+    def _placed(self, event: DocumentFetched) -> DocumentFetched:
+        """The document where it is now: since it was fetched, a shorter way to it may have been found."""
+        row = self._store.row(event.fp) if self._depth_counts else None
+        if row is None or row.depth >= event.depth:
+            return event
+        return msgspec.structs.replace(event, depth=row.depth, hops=row.hops)
+
+    def _output(
+        self, event: DocumentFetched, parsed: Parsed, positions: tuple[tuple[int, int, int], ...]
+    ) -> ParseOutput:
+        return ParseOutput(
+            fp=event.fp,
+            fetched_us=event.fetched_us,
+            parser_version=PARSER_VERSION,
+            links=len(parsed.links),
+            positions=positions,
+            flags=parsed.flags,
+            depth=event.depth if self._depth_counts else 0,
+        )
 
     async def _try(self, event: DocumentFetched) -> Parsed | ParseError:
         """Steps 2 and 3. Whatever a body does to the parser is that body's own outcome."""
@@ -424,15 +449,4 @@ def _page_links(event: DocumentFetched, links: Sequence[Link], stray: bool) -> P
         seed=event.seed,
         stray=stray or msgspec.UNSET,
         links=tuple(links),
-    )
-
-
-def _output(event: DocumentFetched, parsed: Parsed, positions: tuple[tuple[int, int, int], ...]) -> ParseOutput:
-    return ParseOutput(
-        fp=event.fp,
-        fetched_us=event.fetched_us,
-        parser_version=PARSER_VERSION,
-        links=len(parsed.links),
-        positions=positions,
-        flags=parsed.flags,
     )

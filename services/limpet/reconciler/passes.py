@@ -12,9 +12,9 @@ from limpet.config import Facts, Settings
 from limpet.model.errors import CannotGoOn, LimpetError
 from limpet.model.events import DOCUMENT_FETCHED, encode
 from limpet.model.lifecycle import State
-from limpet.reconciler.recovery import event_of
 from limpet.runtime import Mortality
 from limpet.urlstore import UrlStore
+from limpet.urlstore.facts import event_of
 
 REPUBLISH_MAX = 200
 

@@ -15,7 +15,7 @@ from limpet.bus import Producer
 from limpet.clock import Clock
 from limpet.config import Facts, Settings
 from limpet.fetch import Capture, Head
-from limpet.model.events import DOCUMENT_FETCHED, DocumentFetched, encode
+from limpet.model.events import DOCUMENT_FETCHED, encode
 from limpet.model.lifecycle import State
 from limpet.model.outcome import Outcome
 from limpet.model.verdict import Verdict, classify, is_redirect
@@ -24,6 +24,7 @@ from limpet.robots import RobotsState, crawl_delay_of
 from limpet.runtime import Mortality
 from limpet.segments import Location, SegmentInfo, SegmentStore, Settled
 from limpet.urlstore import AuthorityRow, UrlRow, UrlStore
+from limpet.urlstore.facts import event_of
 from limpet.warc import (
     CaptureGrouper,
     CaptureSpan,
@@ -269,23 +270,6 @@ class Recovery:
             self._crashpoint("recover.expire.after")
             report.interrupted += len(ended)
             report.poisoned += sum(state is State.REVIEW for _, state in ended)
-
-
-def event_of(outcome: Outcome, row: UrlRow, crawl: str) -> DocumentFetched:
-    """The fact that belongs to a fetched outcome with a record."""
-    assert outcome.location is not None
-    return DocumentFetched(
-        crawl=crawl,
-        fp=outcome.fp,
-        url=outcome.url,
-        fetched_us=outcome.fetched_us,
-        status=outcome.status,
-        location=outcome.location,
-        payload_sha256=outcome.payload_sha256,
-        depth=row.depth,
-        hops=row.hops,
-        seed=row.seed,
-    )
 
 
 def _batches(orphans: Sequence[CaptureSpan]) -> Iterator[list[CaptureSpan]]:

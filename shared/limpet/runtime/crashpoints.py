@@ -28,6 +28,7 @@ STEPS: Final = (
     "parse.job",
     "parse.notify",
     "admit.rows",
+    "admit.nearer",
     "admit.seen",
     "admit.count",
     "admit.commit",

@@ -42,7 +42,11 @@ class UrlStore(Protocol):
 
     # -- discovery ---------------------------------------------------------------------------------------------------
     async def admit(self, candidates: Sequence[Candidate], now_us: int) -> list[AdmitResult]:
-        """Due entry, then row, then read back, for each candidate; a row that exists is left as it is."""
+        """Due entry, then row, then read back, for each candidate.
+
+        A row that exists is left as it is, but for a shorter way from a seed: its depth, hop path and via are the
+        least that any candidate had. `NEARER` is said again until its outputs were published with that depth.
+        """
         ...
 
     async def count_rejects(self, rejects: Sequence[Reject]) -> None:
@@ -184,14 +188,20 @@ class UrlStore(Protocol):
 
     # -- parse -------------------------------------------------------------------------------------------------------
     async def accept_outputs(self, outputs: Sequence[ParseOutput], job: Job | None = None) -> list[bool]:
-        """Insert each output if absent; False for one that was there.
+        """Insert each output if absent; False for one that was there, unless the new one has a lesser depth.
 
+        One whose row has come nearer than its own depth is not accepted at all: its links carry the wrong depth.
+        Its job, if it has one, stays open then.
         With `job`, only while its token is ours, and the job ends in the same write; all False when it is not.
         """
         ...
 
     def output(self, fp: bytes, fetched_us: int, parser_version: int) -> ParseOutput | None:
         """An accepted output."""
+        ...
+
+    def outputs(self, fp: bytes) -> list[ParseOutput]:
+        """Accepted outputs of one URL."""
         ...
 
     async def put_job(self, job: Job) -> None:

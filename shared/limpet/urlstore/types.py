@@ -33,12 +33,18 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     cancelled: str = ""  # who took it out before it was ever due, "" = nobody
 
 
+def leads_on(hops: str) -> bool:
+    """Whether links of what such a hop path ends at are followed: not those of a requisite, wherever it moved."""
+    return hops.rstrip("R")[-1:] != "E"
+
+
 class AdmitResult(IntEnum):
     """What the authority says of a candidate after the write."""
 
     NEW = 0
     KNOWN = 1
     CLASH = 2  # another identity under the same fingerprint: in review
+    NEARER = 3  # known, and its links were published with a greater depth than it now has: parse it again
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
@@ -153,6 +159,7 @@ class ParseOutput(msgspec.Struct, frozen=True, kw_only=True):
     links: int
     positions: tuple[tuple[int, int, int], ...] = ()  # (partition, source, offset) of its links.discovered messages
     flags: tuple[str, ...] = ()
+    depth: int = 0  # its links were published with; 0 where depth bounds nothing
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):

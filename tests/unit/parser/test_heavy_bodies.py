@@ -194,6 +194,7 @@ def test_admission_takes_a_batch_in_portions_and_commits_it_whole() -> None:
         clock=SystemClock(),
         mortality=Immortal(),
         settings=Settings(),
+        crawl="c",
     )
     admission.seen_links = []
     assert asyncio.run(admission.step()) == 6

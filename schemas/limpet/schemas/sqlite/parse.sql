@@ -2,6 +2,14 @@
 -- Accept an output, once per document and parser version.
 INSERT INTO output (fp, fetched_us, parser_version, data) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING;
 
+-- name: output_replace
+-- The same output with other links: those of a document that turned out to be nearer to a seed.
+UPDATE output SET data = ? WHERE fp = ? AND fetched_us = ? AND parser_version = ?;
+
+-- name: outputs_of
+-- Every accepted output of one URL.
+SELECT data FROM output WHERE fp = ?;
+
 -- name: output_get
 -- An accepted output.
 SELECT data FROM output WHERE fp = ? AND fetched_us = ? AND parser_version = ?;

@@ -1,6 +1,10 @@
 -- name: url_identity
 -- What the authority knows of a fingerprint, to tell a known URL from a clash.
-SELECT key, url FROM url WHERE fp = ?;
+SELECT key, url, depth, hops FROM url WHERE fp = ?;
+
+-- name: url_nearer
+-- A shorter way from a seed was found.
+UPDATE url SET depth = ?, hops = ?, via = ?, seed = max(seed, ?) WHERE fp = ?;
 
 -- name: url_insert
 -- A new row.

@@ -6,10 +6,10 @@ from typing import Final
 from limpet.model.lifecycle import Actor, State, move
 from limpet.runtime.sqlitetx import Tx
 from limpet.urlstore import counters
-from limpet.urlstore.sqlite import codes
+from limpet.urlstore.sqlite import codes, reading
 from limpet.urlstore.sqlite.dueindex import DueIndex
 from limpet.urlstore.sqlite.names import Names
-from limpet.urlstore.types import AdmitResult, Candidate, Lane, Reject
+from limpet.urlstore.types import AdmitResult, Candidate, Lane, Reject, leads_on
 
 SAMPLES_MAX: Final = 10
 
@@ -30,12 +30,24 @@ def _admit_one(
 ) -> AdmitResult:
     known = tx.one("url_identity", (candidate.fp,))
     if known is not None:
-        key, url = known
-        return AdmitResult.KNOWN if (key or url) == candidate.key else _clash(tx, candidate, now_us)
+        key, url, depth, hops = known
+        if (key or url) != candidate.key:
+            return _clash(tx, candidate, now_us)
+        return _known(tx, candidate, depth) if leads_on(hops) else AdmitResult.KNOWN
     authority_id, host_id = names.ensure(tx, candidate.authority, candidate.host)
     _insert(tx, index, candidate, authority_id, now_us)
     born[host_id] = born.get(host_id, 0) + 1
     return AdmitResult.NEW
+
+
+def _known(tx: Tx, candidate: Candidate, depth: int) -> AdmitResult:
+    """A row keeps the shortest way from a seed; what was published with a longer one has to be published again."""
+    if candidate.depth > depth or not leads_on(candidate.hops):
+        return AdmitResult.KNOWN
+    if candidate.depth < depth:
+        tx.run("url_nearer", (candidate.depth, candidate.hops, candidate.via, candidate.seed, candidate.fp))
+    farther = any(output.depth > candidate.depth for output in reading.outputs(tx, candidate.fp))
+    return AdmitResult.NEARER if farther else AdmitResult.KNOWN
 
 
 def _insert(tx: Tx, index: DueIndex, candidate: Candidate, authority_id: int, now_us: int) -> None:

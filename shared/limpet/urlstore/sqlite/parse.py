@@ -23,6 +23,9 @@ def accept_outputs(tx: Tx, outputs: Sequence[ParseOutput], job: Job | None) -> l
         stored = _job(tx, job)
         if stored is None or not job.token or stored.token != job.token:
             return [False] * len(outputs)
+        if any(_is_nearer(tx, output) for output in outputs):
+            tx.run("job_put", codes.job_values(msgspec.structs.replace(stored, token=b"", lease_us=0)))
+            return [False] * len(outputs)
         tx.run("job_delete", (job.fp, job.fetched_us))
         tx.count(_GAUGES[stored.state], -1)
     return [_accept(tx, output) for output in outputs]
@@ -30,10 +33,28 @@ def accept_outputs(tx: Tx, outputs: Sequence[ParseOutput], job: Job | None) -> l
 
 def _accept(tx: Tx, output: ParseOutput) -> bool:
     key = (output.fp, output.fetched_us, output.parser_version)
-    if tx.run("output_insert", (*key, codes.encode(output))) <= 0:
+    if _is_nearer(tx, output):
         return False
+    if tx.run("output_insert", (*key, codes.encode(output))) <= 0:
+        return _replace(tx, key, output)
     tx.count(counters.OUTPUTS)
     tx.count(counters.LINKS, output.links)
+    return True
+
+
+def _is_nearer(tx: Tx, output: ParseOutput) -> bool:
+    """Whether the row came nearer to a seed while its document was parsed."""
+    if not output.depth:
+        return False
+    known = tx.one("url_identity", (output.fp,))
+    return known is not None and known[2] < output.depth
+
+
+def _replace(tx: Tx, key: tuple[bytes, int, int], output: ParseOutput) -> bool:
+    stored = tx.one("output_get", key)
+    if stored is None or codes.output(stored[0]).depth <= output.depth:
+        return False
+    tx.run("output_replace", (codes.encode(output), *key))
     return True
 
 

@@ -120,6 +120,11 @@ def output(reader: Reader, fp: bytes, fetched_us: int, parser_version: int) -> P
     return None if data is None else codes.output(data)
 
 
+def outputs(reader: Reader, fp: bytes) -> list[ParseOutput]:
+    """Accepted outputs of one URL."""
+    return [codes.output(data) for (data,) in reader.all("outputs_of", (fp,))]
+
+
 def repairs(reader: Reader) -> list[RepairItem]:
     """Open repair items, oldest first."""
     return [

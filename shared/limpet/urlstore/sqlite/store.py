@@ -219,6 +219,10 @@ class SqliteUrlStore:
         """See `UrlStore.output`."""
         return self._file.read(lambda reader: reading.output(reader, fp, fetched_us, parser_version))
 
+    def outputs(self, fp: bytes) -> list[ParseOutput]:
+        """See `UrlStore.outputs`."""
+        return self._file.read(lambda reader: reading.outputs(reader, fp))
+
     async def put_job(self, job: Job) -> None:
         """See `UrlStore.put_job`."""
         await self._file.write(lambda tx: parse.put_job(tx, job))

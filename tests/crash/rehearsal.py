@@ -28,7 +28,8 @@ from limpet.embedded.orderbook import OrderBook
 from limpet.embedded.parts import Parts
 from limpet.embedded.ports import Ports
 from limpet.embedded.quota import Unlimited
-from limpet.embedded.ring import Ring, admit_seeds, recover
+from limpet.embedded.ring import Ring, recover
+from limpet.embedded.seeding import admit_seeds
 from limpet.embedded.views import ShardViews, was_left_unclean
 from limpet.fetch import Fetcher
 from limpet.model.errors import LimpetError

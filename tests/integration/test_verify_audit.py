@@ -15,7 +15,8 @@ from limpet.embedded.admissible import FolderLinks
 from limpet.embedded.folder import Folder
 from limpet.embedded.ports import Ports
 from limpet.embedded.quota import Unlimited
-from limpet.embedded.ring import Ring, admit_seeds, recover
+from limpet.embedded.ring import Ring, recover
+from limpet.embedded.seeding import admit_seeds
 from limpet.fetch import Fetcher
 from limpet.model.events import DocumentFetched
 from limpet.reconciler.archive_walk import Archive, Walk

@@ -9,7 +9,8 @@ from limpet.config import Facts, ScopeFacts, Settings
 from limpet.embedded.folder import Folder
 from limpet.embedded.ports import Ports
 from limpet.embedded.quota import Unlimited
-from limpet.embedded.ring import Ring, admit_seeds
+from limpet.embedded.ring import Ring
+from limpet.embedded.seeding import admit_seeds
 from limpet.fetch import Fetcher
 from limpet.model.identity import suffix_list_digest
 from limpet.runtime import InlineRunner

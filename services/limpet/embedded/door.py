@@ -60,7 +60,8 @@ class RingDoor:
 
     async def admit_seeds(self, urls: Sequence[str]) -> SeedReport:
         """See `Door.admit_seeds`."""
-        from limpet.embedded.ring import Ports, admit_seeds  # noqa: PLC0415 - takes a while to import
+        from limpet.embedded.ports import Ports  # noqa: PLC0415 - see `recover`
+        from limpet.embedded.seeding import admit_seeds  # noqa: PLC0415 - takes a while to import
 
         return await admit_seeds(self._folder, self._settings, Ports.system(), urls)
 

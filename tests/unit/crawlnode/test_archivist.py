@@ -23,8 +23,10 @@ FACTS = Facts(
 
 def test_warcinfo_says_who_and_how_and_on_no_machine() -> None:
     """Software, standard, robots policy, User-Agent, contact, scope; neither the host's name nor the crawl's secret."""
-    archivist = Archivist(FACTS, SeededRandom(1), SimClock(VirtualLoop()))
+    loop = VirtualLoop()
+    archivist = Archivist(FACTS, SeededRandom(1), SimClock(loop))
     record = parse_record(archivist.warcinfo("x.warc.gz"), block_bytes_max=10_000)
+    loop.close()
     said = parse_fields(record.block)
     assert said["software"].startswith("limpet/")
     assert said["conformsTo"].endswith("warc-1.1/")

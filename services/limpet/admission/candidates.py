@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -29,6 +30,7 @@ from limpet.urlstore import Reject as CountedReject
 from limpet.urlstore.types import leads_on
 
 SAMPLE_CHARS_MAX = 500
+_WAYS_CACHED_MAX = 4_096
 
 
 class Judged(msgspec.Struct):
@@ -87,15 +89,13 @@ class Desk:
         """Identity and rules for every link; the host cap comes later, for what is not known yet (see `cap`)."""
         context = self._context()
         found: dict[bytes, Candidate] = {}
-        rejects: dict[tuple[str, str], CountedReject] = {}
+        rejects: Rejects = {}
         for page in pages:
-            ways: dict[LinkKind, _Way] = {}
+            stray = page.stray is True
             for link in page.links:
-                way = ways.get(link.kind)
-                if way is None:
-                    way = ways[link.kind] = _way(page, link.kind)
+                way = _way(page.hops, page.depth, page.seed, stray, link.kind)
                 self._one(page, link, way, context, found, rejects, now_us)
-        return Judged(list(found.values()), list(rejects.values()))
+        return Judged(list(found.values()), _counted(rejects))
 
     def is_stray(self, url: str, hops: str) -> bool:
         """Whether a page is off scope, fetched only to show another: its needs are met, nothing else on it counts.
@@ -109,7 +109,7 @@ class Desk:
         added: Counter[str] = Counter()
         counts: dict[str, int] = {}
         kept: list[Candidate] = []
-        rejects: dict[tuple[str, str], CountedReject] = {}
+        rejects: Rejects = {}
         for candidate in candidates:
             host = candidate.host
             if host not in counts:
@@ -121,7 +121,7 @@ class Desk:
             added[host] += 1
             parked = verdict.rule.value if isinstance(verdict, Park) else ""
             kept.append(msgspec.structs.replace(candidate, parked=parked) if parked else candidate)
-        return Judged(kept, list(rejects.values()))
+        return Judged(kept, _counted(rejects))
 
     def _one(
         self,
@@ -130,7 +130,7 @@ class Desk:
         way: "_Way",
         context: Context,
         found: dict[bytes, Candidate],
-        rejects: dict[tuple[str, str], CountedReject],
+        rejects: "Rejects",
         now_us: int,
     ) -> None:
         try:
@@ -210,15 +210,16 @@ class _Way(NamedTuple):
     too_far: Rule | None
 
 
-def _way(page: PageLinks, kind: LinkKind) -> _Way:
-    hops = step(page.hops, kind)
+@lru_cache(maxsize=_WAYS_CACHED_MAX)
+def _way(page_hops: str, page_depth: int, page_seed: bool, stray: bool, kind: LinkKind) -> _Way:
+    hops = step(page_hops, kind)
     requisite = _is_requisite(hops, kind)
     return _Way(
         hops=hops,
-        depth=page.depth if keeps_depth(hops, kind) else page.depth + 1,
-        seed=kind is LinkKind.REDIRECT and page.seed and len(hops) <= SEED_REDIRECTS_MAX and not hops.strip("R"),
+        depth=page_depth if keeps_depth(hops, kind) else page_depth + 1,
+        seed=kind is LinkKind.REDIRECT and page_seed and len(hops) <= SEED_REDIRECTS_MAX and not hops.strip("R"),
         requisite=requisite,
-        too_far=_too_far(hops, stray=page.stray is True and not requisite),
+        too_far=_too_far(hops, stray=stray and not requisite),
     )
 
 
@@ -236,12 +237,28 @@ def _too_far(hops: str, *, stray: bool) -> Rule | None:
     return Rule.SITEMAP_CHAIN if run_of(hops, "M") > SITEMAPS_MAX else None
 
 
-def _reject(rejects: dict[tuple[str, str], CountedReject], host: str, rule: Rule, url: str) -> None:
-    key = (host, rule.value)
-    old = rejects.get(key)
-    rejects[key] = CountedReject(
-        host=host,
-        rule=rule.value,
-        count=1 + (old.count if old is not None else 0),
-        sample=old.sample if old is not None else url[:SAMPLE_CHARS_MAX],
-    )
+class _Tally:
+    """Links that one rule turned away on one host: how many, and the first of them."""
+
+    __slots__ = ("count", "first")
+
+    def __init__(self, first: str) -> None:
+        self.count = 0
+        self.first = first
+
+
+Rejects = dict[tuple[str, Rule], _Tally]
+
+
+def _reject(rejects: Rejects, host: str, rule: Rule, url: str) -> None:
+    tally = rejects.get((host, rule))
+    if tally is None:
+        tally = rejects[host, rule] = _Tally(url)
+    tally.count += 1
+
+
+def _counted(rejects: Rejects) -> list[CountedReject]:
+    return [
+        CountedReject(host=host, rule=rule.value, count=tally.count, sample=tally.first[:SAMPLE_CHARS_MAX])
+        for (host, rule), tally in rejects.items()
+    ]

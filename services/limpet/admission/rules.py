@@ -59,6 +59,8 @@ class Rule(StrEnum):
     HOST_CAP = "host_cap"
     """The host has as many URLs as one host may have."""
 
+    __hash__ = str.__hash__  # as in `LinkKind`
+
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """The numbers behind the rules. `depth_max` None: as deep as it goes."""

@@ -1,6 +1,7 @@
 """Segments on real HDFS while DataNodes, the NameNode and writers die: nothing acknowledged is lost, or hangs."""
 
 import asyncio
+import contextlib
 import os
 import subprocess
 import sys
@@ -87,6 +88,35 @@ def test_a_datanode_is_killed(rig: HdfsRig, servers: Service, tmp_path: Path, pl
 
         appender = await appending(rig, fault)
         await judged(rig, tmp_path, appender)
+
+    run(main(), rig)
+
+
+def test_idle_segments_keep_their_replicas_or_are_given_up(rig: HdfsRig, servers: Service) -> None:
+    """Two of three DataNodes of an idle segment die: it is noticed without an append, and the file closed."""
+    rig.settings = msgspec.structs.replace(rig.settings, idle_check_seconds=0.5)
+
+    async def main() -> None:
+        store = rig.store()
+        writer = await store.open_writer("a" * 16, warcinfo)
+        appender = Appender(writer, tasks=1)
+        await appender.until(5)
+        await appender.stop()
+        (info,) = await store.infos()
+        for _ in range(3):
+            await CLOCK.sleep(0.6)
+            await writer.healthy()
+        assert [info.live for info in await store.infos()] == [True], "checks leave a sound segment alone"
+        for node in (await nodes_written_to(rig, servers, appender))[1:]:
+            node.kill()
+        async with asyncio.timeout(60):
+            while (await rig.hdfs.blocks(f"{rig.settings.root}/{info.name}.open", 0, 1)).growing:
+                await CLOCK.sleep(0.5)
+                with contextlib.suppress(SegmentsUnavailable):
+                    await writer.healthy()
+        await check_readable(store, appender.acknowledged)
+        with contextlib.suppress(CannotGoOn):
+            await writer.close()
 
     run(main(), rig)
 

@@ -416,3 +416,33 @@ def test_long_members_are_synced_on_the_way() -> None:
         await writer.close()
 
     run(main())
+
+
+def test_an_idle_segment_that_lost_replicas_is_given_up() -> None:
+    """HDFS replicates closed blocks again, never growing ones: one that has too few left must not wait for appends."""
+
+    async def main() -> None:
+        bench = Bench(idle_check_seconds=0.02)
+        bench.hdfs.repairs = True
+        writer = await bench.writer()
+        first = await writer.append(capture(1))
+        await SystemClock().sleep(0.03)
+        await writer.healthy()
+        await SystemClock().sleep(0.03)
+        assert bench.hdfs.calls["hsync"] >= 2
+        assert bench.hdfs.files[bench.path(first[0])].held
+        bench.hdfs.kill(1)
+        bench.hdfs.kill(2)
+        with pytest.raises(SegmentsUnavailable):
+            await writer.healthy()
+        bench.hdfs.unnoticed.add("datanode-1:9864")
+        await SystemClock().sleep(0.03)
+        await writer.healthy()
+        await SystemClock().sleep(0.05)
+        assert not bench.hdfs.files[bench.path(first[0])].held
+        bench.hdfs.revive(1)
+        second = await writer.append(capture(2))
+        assert second[0].segment != first[0].segment
+        await writer.close()
+
+    run(main())

@@ -79,6 +79,24 @@ class GrowingSegment:
             located.append(places)
         return located
 
+    async def check(self) -> None:
+        """Sync nothing, and count replicas. Raises as `commit` does; the segment is not usable after that.
+
+        HDFS makes up for lost replicas of closed blocks only. So an idle segment that lost some has to be given up
+        before it loses the rest.
+        """
+        if self._file is None:
+            return
+        try:
+            await self._file.hsync()
+            await self._confirm(max(0, self.size_bytes - 1), self.size_bytes)
+        except (HdfsFault, FileNotFoundError, FileExistsError) as error:
+            self.drop()
+            raise await self._failed(error) from error
+        except BaseException:
+            self.drop()
+            raise
+
     async def settle(self, offset: int) -> None:
         """Leave a hint for recovery: everything before `offset` is settled."""
         if self.usable and offset <= self.size_bytes:

@@ -31,6 +31,7 @@ class HdfsSettings(msgspec.Struct, frozen=True, kw_only=True):
     call_seconds_max: float = 10.0  # one question to a NameNode
     read_seconds_max: float = 20.0  # one read of a closed block
     tail_seconds_max: float = 5.0  # one read from one DataNode
+    idle_check_seconds: float = 30.0  # how long a segment may be idle before its replicas are checked
     replicas_seconds_max: float = 5.0  # in all, until a block just closed has its replicas reported
     recover_seconds_max: float = 300.0  # in all, until HDFS has closed an abandoned file
     close_seconds_max: float = 10.0  # in all: how long `close` waits for abandoned files

@@ -27,12 +27,12 @@ T = TypeVar("T")
 def served(
     verb: Callable[Concatenate["HdfsSegments", P], Awaitable[T]],
 ) -> Callable[Concatenate["HdfsSegments", P], Coroutine[Any, Any, T]]:
-    """Every verb may be repeated, so that a fault of HDFS means: not now."""
+    """Every verb may be repeated, so that a fault of HDFS means: not now. So does a file that went in between."""
 
     async def asked(self: "HdfsSegments", /, *args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return await verb(self, *args, **kwargs)
-        except HdfsFault as error:
+        except (HdfsFault, FileNotFoundError, FileExistsError) as error:
             raise SegmentsUnavailable(str(error)) from error
 
     update_wrapper(asked, verb)

@@ -45,6 +45,7 @@ class HdfsSegmentWriter:
         long: "HdfsSegmentWriter | None" = None,
     ) -> None:
         self.left_unsealed: list[str] = []
+        self.groups = 0  # acknowledged
         self._hdfs = hdfs
         self._settings = settings
         self._clock = clock
@@ -57,7 +58,7 @@ class HdfsSegmentWriter:
         self._full: deque[tuple[GrowingSegment, float]] = deque()  # and since when
         self._backlog = Backlog(limits.queue_bytes_max)
         self._task: asyncio.Task[None] | None = None
-        self._used_at = clock.monotonic()
+        self._used_at = self._checked_at = clock.monotonic()
         self._trouble: SegmentsUnavailable | None = None  # why no segment could be opened
         self._reopen_at = 0.0
         self._reopen_seconds = REOPEN_SECONDS
@@ -87,13 +88,13 @@ class HdfsSegmentWriter:
             await self._ask_cluster()
         except HdfsFault as error:
             raise SegmentsUnavailable(f"HDFS does not serve: {error}") from error
-        self.seal_if_due()
+        self.upkeep()
         if self._long is not None:
-            self._long.seal_if_due()
+            self._long.upkeep()
 
-    def seal_if_due(self) -> None:
-        """Seal what is full or idle."""
-        if self._end is None and self._seal_due():
+    def upkeep(self) -> None:
+        """Seal what is full or idle, check what has been idle for a while."""
+        if self._end is None and (self._seal_due() or self._check_due()):
             self._start()
 
     async def settle(self, segment: str, offset: int) -> None:
@@ -142,7 +143,7 @@ class HdfsSegmentWriter:
 
     async def _work(self) -> None:
         try:
-            while self._backlog or self._seal_due():
+            while self._backlog or self._seal_due() or self._check_due():
                 await self._step()
         except asyncio.CancelledError:
             self._die(CannotGoOn("the segment writer was stopped"))
@@ -153,12 +154,15 @@ class HdfsSegmentWriter:
             self._task = None
 
     async def _step(self) -> None:
-        """Seal one segment, or commit one group."""
+        """Seal one segment, commit one group, or check the one that is idle."""
         if self._seal_due():
             if not self._full:
                 self._set_aside()
             segment, _ = self._full.popleft()
             await self._seal(segment)
+            return
+        if not self._backlog:
+            await self._check_idle()
             return
         if self._segment is not None and self._is_full(self._segment, self._backlog.first):
             self._set_aside()
@@ -188,10 +192,21 @@ class HdfsSegmentWriter:
             fail(group, error)
             raise
         else:
+            self.groups += 1
             self._trouble, self._reopen_seconds = None, REOPEN_SECONDS
             for item, locations in zip(group, located, strict=True):
                 if not item.result.done():
                     item.result.set_result(locations)
+
+    async def _check_idle(self) -> None:
+        segment = self._segment
+        if segment is None:
+            return
+        self._checked_at = self._clock.monotonic()
+        try:
+            await segment.check()
+        except SegmentFailed as error:
+            self._failed(segment, error)
 
     def _failed(self, segment: GrowingSegment, error: SegmentFailed | SegmentsUnavailable) -> None:
         """Let go of the segment. One that never took anything says that HDFS takes nothing just now."""
@@ -234,6 +249,11 @@ class HdfsSegmentWriter:
             return len(self._full) > FULL_SEGMENTS_MAX or now - self._full[0][1] >= self._limits.full_seal_seconds
         used = self._segment is not None and self._segment.captures > 0
         return used and not self._backlog and now - self._used_at >= self._limits.idle_seal_seconds
+
+    def _check_due(self) -> bool:
+        since = max(self._used_at, self._checked_at)
+        idle = self._segment is not None and self._segment.captures > 0 and not self._backlog
+        return idle and self._clock.monotonic() - since >= self._settings.idle_check_seconds
 
     def _die(self, error: BaseException) -> None:
         self._end = error

@@ -25,21 +25,21 @@ class ExactReads:
 
     async def read(self, name: str, offset: int, size_bytes: int) -> bytes:
         """Up to `size_bytes` bytes at `offset`, shorter only at the end of the file. KeyError, `HdfsFault`."""
-        reader = self._readers.get(name)
-        if reader is None or reader.size_bytes < offset + size_bytes:
+        reader, end = self._readers.get(name), offset + size_bytes
+        if reader is None or reader.size_bytes < end <= self._tails.closed_bytes(f"{self._root}/{name}{OPEN}"):
             reader = await self._open(name)
         else:
             self._readers.move_to_end(name)
-        if reader.size_bytes >= offset + size_bytes:
+        if reader.size_bytes >= end:
             return await self._closed(name, reader, offset, size_bytes)
-        return await self._beyond(name, reader, offset, size_bytes)
+        return await self._beyond(name, offset, size_bytes)
 
     def forget(self, name: str) -> None:
         """The file was cut."""
         self._readers.pop(name, None)
 
-    async def _beyond(self, name: str, reader: HdfsReader, offset: int, size_bytes: int) -> bytes:
-        """Some of it lies behind the closed blocks that `reader` knows: growing, or not there."""
+    async def _beyond(self, name: str, offset: int, size_bytes: int) -> bytes:
+        """Some of it lies behind the closed blocks that we know of: growing, or not there."""
         try:
             return await self._tails.read(f"{self._root}/{name}{OPEN}", offset, size_bytes)
         except FileNotFoundError:  # sealed meanwhile, so all of it is closed

@@ -1,17 +1,18 @@
 """Reads of the growing end of files, several records in one request."""
 
 import asyncio
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Sequence
 from typing import Final
 
 from limpet.clock.port import Clock
-from limpet.segments.hdfs.cluster import Hdfs, HdfsFault
+from limpet.segments.hdfs.cluster import FileBlocks, Hdfs, HdfsFault
 
 GAP_BYTES_MAX: Final = 262_144
 """Ranges that are no farther apart are read in one request: asking costs about as much as so many bytes."""
 
 SPAN_BYTES_MAX: Final = 8_388_608
+PATHS_MAX: Final = 64
 AVOID_SECONDS: Final = 30.0
 """A DataNode that failed is asked last for so long."""
 
@@ -32,7 +33,12 @@ class TailReads:
         self._wanted: dict[str, deque[_Want]] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._failed_at: dict[str, float] = {}
+        self._closed: OrderedDict[str, int] = OrderedDict()
         self.requests = 0
+
+    def closed_bytes(self, path: str) -> int:
+        """How much of it lay in closed blocks when it was last read here."""
+        return self._closed.get(path, 0)
 
     async def read(self, path: str, offset: int, size_bytes: int) -> bytes:
         """Up to `size_bytes` bytes at `offset`; shorter at the end. FileNotFoundError, `HdfsFault`."""
@@ -70,6 +76,7 @@ class TailReads:
     async def _ask(self, path: str, offset: int, size_bytes: int) -> bytes:
         """From the first DataNode that has all of it; else the most that any had."""
         found = await self._hdfs.blocks(path, offset, size_bytes)
+        self._note(path, found)
         nodes = dict.fromkeys(node for block in reversed(found.blocks) for node in block.replicas)
         most: bytes | None = None
         trouble = f"no DataNode has {path}"
@@ -89,6 +96,12 @@ class TailReads:
         if most is None and found.blocks:
             raise HdfsFault(trouble)
         return most or b""
+
+    def _note(self, path: str, found: FileBlocks) -> None:
+        self._closed[path] = max((block.end for block in found.blocks if block.complete), default=0)
+        self._closed.move_to_end(path)
+        while len(self._closed) > PATHS_MAX:
+            self._closed.popitem(last=False)
 
     def _is_avoided(self, node: str) -> bool:
         return self._clock.monotonic() - self._failed_at.get(node, float("-inf")) < AVOID_SECONDS

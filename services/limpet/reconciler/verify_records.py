@@ -14,9 +14,11 @@ from limpet.reconciler.kinds import VerifyKind as Kind
 from limpet.reconciler.places import Place
 from limpet.reconciler.report import Collector
 from limpet.warc import Member, WarcError, parse_fields, parse_record, sha1_b32
-from limpet.warc.verify import Expected, check_response
+from limpet.warc.verify import Expected, Finding, check_long_response, check_response
 
 BLOCK_BYTES_MAX: Final = 1_100_000_000
+IN_MEMORY_BYTES_MAX: Final = 16_777_216
+SLICE_BYTES: Final = 1_048_576
 ROBOTS: Final = "robots"
 _RESPONSES: Final = frozenset({"response", "revisit"})
 _TYPES: Final = {
@@ -142,12 +144,19 @@ class RecordCheck:
     def _response_bytes(self, member: Member, claim: Claimed | None) -> None:
         outcome = claim.outcome if claim is not None else None
         expected = Expected() if outcome is None else _expected(outcome)
-        data = self._read(member.offset, member.length)
-        for fault in check_response(data, expected, block_bytes_max=BLOCK_BYTES_MAX):
+        for fault in self._faults(member, expected):
             self._out.find(_ROW_KINDS[fault.kind], self._at(member), f"{member.header.uri}: {fault.detail}")
         if claim is not None and outcome is not None:
             for detail in _against_row(member, claim.place, outcome):
                 self._out.find(Kind.WRONG_RECORD, self._at(member), f"{member.header.uri}: {detail}")
+
+    def _faults(self, member: Member, expected: Expected) -> list[Finding]:
+        """A long record is read slice by slice."""
+        if member.header.block_bytes <= IN_MEMORY_BYTES_MAX:
+            data = self._read(member.offset, member.length)
+            return check_response(data, expected, block_bytes_max=BLOCK_BYTES_MAX)
+        starts = range(member.offset, member.end, SLICE_BYTES)
+        return check_long_response((self._read(at, min(SLICE_BYTES, member.end - at)) for at in starts), expected)
 
     def _warcinfo(self, member: Member) -> None:
         if member.offset:

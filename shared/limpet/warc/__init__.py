@@ -31,7 +31,7 @@ from limpet.warc.revisits import PROFILES, Original, revisit_members
 from limpet.warc.scan import Member, Scan, Scanner, members
 from limpet.warc.streamed import RecordStream
 from limpet.warc.surt import surt
-from limpet.warc.verify import Expected, Finding, FindingKind, check_response
+from limpet.warc.verify import Expected, Finding, FindingKind, check_long_response, check_response
 
 __all__ = [
     "CAPTURE_ID_BYTES",
@@ -62,6 +62,7 @@ __all__ = [
     "WarcError",
     "capture_members",
     "capture_of",
+    "check_long_response",
     "check_response",
     "clean_uri",
     "date_us",

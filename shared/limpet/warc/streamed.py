@@ -33,7 +33,9 @@ class RecordStream:
         self._start = bytearray()  # what is not understood yet
         self._left_bytes = 0  # of the block
         self._tail_bytes = 0
+        self._excess = False  # something came behind the member
         self._dechunker: Dechunker | None = None
+        self._block_sha1 = hashlib.sha1(usedforsecurity=False)
         self._sha1 = hashlib.sha1(usedforsecurity=False)
         self._sha256 = hashlib.sha256()
 
@@ -45,8 +47,13 @@ class RecordStream:
     @property
     def done(self) -> bool:
         """The record was read to its end."""
-        ended = self._inflater.done and not self._inflater.rest
+        ended = self._inflater.done and not self._inflater.rest and not self._excess
         return ended and self.head is not None and not self._left_bytes and self._tail_bytes == _TAIL_BYTES
+
+    @property
+    def block_sha1_b32(self) -> str:
+        """SHA-1 of the block so far."""
+        return b32(self._block_sha1.digest())
 
     @property
     def payload_sha1_b32(self) -> str:
@@ -66,6 +73,7 @@ class RecordStream:
 
     def feed(self, data: bytes, *, until_full: bool = False) -> None:
         """Take the next piece of the member; with `until_full`, no more of it than that takes. Raises WarcError."""
+        self._excess |= self._inflater.done and bool(data)
         while not self._inflater.done and not (until_full and self.full):
             content = self._inflater.feed(data, _SLICE_BYTES)
             data = b""
@@ -102,12 +110,14 @@ class RecordStream:
             return
         self._dechunker = Dechunker() if framing_of(self.head) == "chunked" else None
         self._left_bytes -= end
+        self._block_sha1.update(self._start[:end])
         content, self._start = bytes(self._start[end:]), bytearray()
         self._take_block(content)
 
     def _take_block(self, content: bytes) -> None:
         body = content[: self._left_bytes]
         self._left_bytes -= len(body)
+        self._block_sha1.update(body)
         self._tail_bytes += len(content) - len(body)
         payload = body if self._dechunker is None else self._dechunker.feed(body)
         self.payload_bytes += len(payload)

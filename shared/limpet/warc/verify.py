@@ -1,7 +1,7 @@
 """Is a stored response what its row says it is? Pure: bytes in, findings out."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, Literal
 
 import msgspec
@@ -11,8 +11,9 @@ from limpet.warc.errors import WarcError
 from limpet.warc.fields import safe_uri, sha1_b32
 from limpet.warc.http_block import payload_of
 from limpet.warc.members import GZIP_HEADER
-from limpet.warc.parse import Record, parse_record
+from limpet.warc.parse import Record, RecordHeader, parse_record
 from limpet.warc.revisits import PROFILES
+from limpet.warc.streamed import RecordStream
 
 BLOCK_BYTES_MAX: Final = 268_435_456
 
@@ -67,13 +68,38 @@ def check_response(member: bytes, expected: Expected, *, block_bytes_max: int = 
     return findings
 
 
+def check_long_response(pieces: Iterable[bytes], expected: Expected) -> list[Finding]:
+    """The same for a response too large for memory, whose member comes in pieces. Raises what `pieces` raises."""
+    stream, start = RecordStream(0), b""
+    try:
+        for piece in pieces:
+            start += piece[: len(GZIP_HEADER) - len(start)]
+            stream.feed(piece)
+    except WarcError as error:
+        return [Finding("unreadable", str(error))]
+    if stream.header is None or not stream.done:
+        return [Finding("unreadable", "the record does not end where its member does")]
+    if stream.header.type != "response":
+        return [Finding("not_a_response", f"a long record of type {stream.header.type!r}")]
+    findings = list(_stated(stream.header, stream.block_sha1_b32, stream.payload_sha1_b32))
+    findings += _place_in_row(Record(stream.header, b""), expected)
+    findings += _payload_in_row(stream.payload_sha1_b32, stream.payload_sha256_hex, expected)
+    if start != GZIP_HEADER:
+        findings.append(Finding("gzip_header", "the gzip header, which no checksum covers, was changed"))
+    return findings
+
+
 def _digests(record: Record, payload_sha1: str) -> Iterator[Finding]:
+    yield from _stated(record.header, sha1_b32(record.block), payload_sha1)
+
+
+def _stated(header: RecordHeader, block_sha1: str, payload_sha1: str) -> Iterator[Finding]:
     pairs: tuple[tuple[FindingKind, str, str], ...] = (
-        ("block_digest", "WARC-Block-Digest", sha1_b32(record.block)),
+        ("block_digest", "WARC-Block-Digest", block_sha1),
         ("payload_digest", "WARC-Payload-Digest", payload_sha1),
     )
     for kind, name, actual in pairs:
-        stated = record.header.get(name)
+        stated = header.get(name)
         if stated != f"sha1:{actual}":
             yield Finding(kind, f"the record says {stated or 'nothing'}, its bytes give sha1:{actual}")
 
@@ -106,10 +132,14 @@ def _revisit_against_row(record: Record, expected: Expected) -> Iterator[Finding
 
 def _against_row(record: Record, payload: bytes, payload_sha1: str, expected: Expected) -> Iterator[Finding]:
     yield from _place_in_row(record, expected)
-    if expected.payload_sha1_b32 not in {"", payload_sha1}:
-        yield Finding("row_digest", f"the row says sha1:{expected.payload_sha1_b32}, the payload gives {payload_sha1}")
-    if expected.payload_sha256_hex not in {"", (actual := hashlib.sha256(payload).hexdigest())}:
-        yield Finding("row_digest", f"the row says sha256:{expected.payload_sha256_hex}, the payload gives {actual}")
+    yield from _payload_in_row(payload_sha1, hashlib.sha256(payload).hexdigest(), expected)
+
+
+def _payload_in_row(sha1: str, sha256: str, expected: Expected) -> Iterator[Finding]:
+    if expected.payload_sha1_b32 not in {"", sha1}:
+        yield Finding("row_digest", f"the row says sha1:{expected.payload_sha1_b32}, the payload gives {sha1}")
+    if expected.payload_sha256_hex not in {"", sha256}:
+        yield Finding("row_digest", f"the row says sha256:{expected.payload_sha256_hex}, the payload gives {sha256}")
 
 
 def _place_in_row(record: Record, expected: Expected) -> Iterator[Finding]:

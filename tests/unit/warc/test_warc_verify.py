@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from limpet.testing.captures import wire_capture
-from limpet.warc import CaptureMeta, Expected, capture_members, check_response
+from limpet.warc import CaptureMeta, Expected, capture_members, check_long_response, check_response
 
 CAPTURE = wire_capture()
 RECORDS = capture_members(CAPTURE, CaptureMeta(), "", bytes(range(48)))
@@ -86,3 +86,29 @@ def test_a_row_with_a_url_as_found_is_no_finding() -> None:
     """The row may hold the URL raw; it is compared in the form it is written in."""
     member = capture_members(wire_capture("http://example.com/a b"), CaptureMeta(), "", bytes(48)).members[0]
     assert check_response(member, Expected(url="http://example.com/a b")) == []
+
+
+@pytest.mark.parametrize("piece_bytes", [1, 7, 100_000])
+@pytest.mark.parametrize(
+    "wire",
+    [
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>plain</p>",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n3;x=y\r\n wo\r\n0\r\n\r\n",
+        b"HTTP/1.1 204 No Content\r\n\r\n",
+    ],
+)
+def test_a_long_response_is_judged_like_a_short_one(wire: bytes, piece_bytes: int) -> None:
+    """In pieces of any size: nothing wrong with what is right, and the same words for what is not."""
+    records = capture_members(wire_capture(wire=wire), CaptureMeta(), "", bytes(range(48)))
+    member = records.members[0]
+    wrong = Expected(url="http://other.test/", date_us=7, payload_sha1_b32="A" * 32, payload_sha256_hex="0" * 64)
+
+    def pieces(data: bytes) -> list[bytes]:
+        return [data[at : at + piece_bytes] for at in range(0, len(data), piece_bytes)]
+
+    for expected in (Expected(), wrong):
+        assert check_long_response(pieces(member), expected) == check_response(member, expected)
+    for damaged in (member[:-1], member[:40] + b"\xff" + member[41:], member + member, b""):
+        assert [finding.kind for finding in check_long_response(pieces(damaged), Expected())] == ["unreadable"]
+    changed = b"\x1f\x8b\x08\x00\x01" + member[5:]
+    assert [finding.kind for finding in check_long_response(pieces(changed), Expected())] == ["gzip_header"]

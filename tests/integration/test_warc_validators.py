@@ -10,8 +10,8 @@ import re
 import socket
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -88,32 +88,37 @@ def crawl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RawCrawl]:
         )
 
 
-@pytest.fixture(scope="module")
-def names(crawl: RawCrawl) -> dict[int, str]:
-    """Offset of each response record -> the name of its answer."""
-    (segment,) = crawl.segments
-    lines = segment.with_name(segment.name + ".cdxj").read_text().splitlines()
-    entries = [json.loads(line.split(" ", 2)[2]) for line in lines]
-    return {int(entry["offset"]): urlsplit(entry["url"]).path.removeprefix("/") for entry in entries}
+Names = dict[tuple[str, int], str]
+"""Segment and offset of each response record -> the name of its answer."""
 
 
 @pytest.fixture(scope="module")
-def jwarc(crawl: RawCrawl) -> Callable[..., list[str]]:
-    """Lines of `jwarc validate` about the crawl's segment."""
-    (segment,) = crawl.segments
-    return partial(jwarc_validate, segment)
+def names(crawl: RawCrawl) -> Names:
+    """By our own indexes."""
+    found: Names = {}
+    for segment in crawl.segments:
+        for line in segment.with_name(segment.name + ".cdxj").read_text().splitlines():
+            entry = json.loads(line.split(" ", 2)[2])
+            found[segment.name, int(entry["offset"])] = urlsplit(entry["url"]).path.removeprefix("/")
+    return found
 
 
-def faults(lines: Sequence[str], names: dict[int, str]) -> Counter[tuple[str, str]]:
+def faults(segments: Sequence[Path], names: Names) -> Counter[tuple[str, str]]:
     """What jwarc complains of: (answer, kind of complaint) -> how often."""
     found: Counter[tuple[str, str]] = Counter()
-    error = ""
-    for line in lines:
-        if line.startswith("ERROR: "):
-            error = next((kind for kind in JWARC_KINDS if kind in line), line)
-        elif match := re.match(r" *offset (\d+) .* failed", line):
-            found[names.get(int(match[1]), match[1]), error] += 1
+    for segment in segments:
+        error = ""
+        for line in jwarc_validate(segment):
+            if line.startswith("ERROR: "):
+                error = next((kind for kind in JWARC_KINDS if kind in line), line)
+            elif match := re.match(r" *offset (\d+) .* failed", line):
+                found[names.get((segment.name, int(match[1])), match[1]), error] += 1
     return found
+
+
+def errors(segments: Sequence[Path], *words: str) -> Counter[str]:
+    """The error lines of `jwarc validate`."""
+    return Counter(line for segment in segments for line in jwarc_validate(segment, *words) if line.startswith("ERROR"))
 
 
 JWARC_KINDS = (
@@ -129,39 +134,37 @@ JWARC_ALLOWED = {
 }
 
 
-def test_jwarc_finds_what_the_servers_did_wrong_and_nothing_else(
-    jwarc: Callable[..., list[str]], names: dict[int, str]
-) -> None:
+def test_jwarc_finds_what_the_servers_did_wrong_and_nothing_else(crawl: RawCrawl, names: Names) -> None:
     """Every well-formed capture passes; a status line and lengths that are not, were so on the wire."""
-    assert faults(jwarc(), names) == JWARC_ALLOWED
+    assert faults(crawl.segments, names) == JWARC_ALLOWED
 
 
-def test_jwarc_knows_all_our_fields_but_one(jwarc: Callable[..., list[str]]) -> None:
+def test_jwarc_knows_all_our_fields_but_one(crawl: RawCrawl) -> None:
     """With extensions forbidden only WARC-Protocol is new to it: in each response and request record."""
-    plain = Counter(line for line in jwarc() if line.startswith("ERROR: "))
-    strict = Counter(line for line in jwarc("--forbid-extensions") if line.startswith("ERROR: "))
+    strict, plain = errors(crawl.segments, "--forbid-extensions"), errors(crawl.segments)
     assert set(strict - plain) == {"ERROR: Unknown field: WARC-Protocol"}
 
 
-def test_warcio_complains_of_chunked_payload_digests_only(crawl: RawCrawl, names: dict[int, str]) -> None:
+def test_warcio_complains_of_chunked_payload_digests_only(crawl: RawCrawl, names: Names) -> None:
     """G21: it takes payload digests over the chunk framing; every other digest holds by its count."""
-    header, *said = warcio_check(*crawl.segments)
-    assert header.endswith(crawl.segments[0].name)
-    failed = Counter(
-        names[int(match[1])]
-        for line in said
-        if (match := re.match(r"  offset (\d+) WARC-Record-ID \S+ response", line))
-    )
+    failed: Counter[str] = Counter()
+    complaints: list[str] = []
+    for segment in crawl.segments:
+        said = warcio_check(segment)[1:]  # the first line names the file, if there is anything to say
+        for line in said:
+            if match := re.match(r"  offset (\d+) WARC-Record-ID \S+ response", line):
+                failed[names[segment.name, int(match[1])]] += 1
+            elif not re.match(r"  offset \d+ WARC-Record-ID", line):
+                complaints.append(line)
     cut = {name: TRIES_MAX for name in CUT if name != "short"}
     assert failed == {**dict.fromkeys(CHUNKED, 1), **cut}
-    complaints = [line for line in said if not re.match(r"  offset \d+ WARC-Record-ID", line)]
     assert len(complaints) == failed.total()
     assert all(line.startswith("    payload digest failed sha1:") for line in complaints)
 
 
 def test_the_warcinfo_record_tells_who_and_how_and_no_machine(crawl: RawCrawl) -> None:
     """Software, standard, robots policy, User-Agent, contact, scope, read by warcio; the host's name is nowhere."""
-    (segment,) = crawl.segments
+    segment = crawl.segments[0]
     with segment.open("rb") as stream:
         record = next(iter(ArchiveIterator(stream)))
         text = record.content_stream().read().decode()

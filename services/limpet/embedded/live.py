@@ -1,8 +1,9 @@
 """What only a worker at work knows of its hosts, told to onlookers who ask; and that the worker is alive at all.
 
 ```
-DIR/run/ask            touched by whoever wants to know
-DIR/run/hosts-N.json   the answer of worker N: as of when, and why each of its hosts is asked as seldom as it is
+DIR/run/ask            its time is the number of the latest question
+DIR/run/hosts-N.json   the answer of worker N, with the time of its question: as of when, and why each of its hosts is
+                       asked as seldom as it is
 DIR/run/worker-N.alive touched by worker N every few seconds; gone when it ended as it should
 ```
 
@@ -10,6 +11,7 @@ Nothing here is durable, and nothing depends on it: without an answer onlookers 
 """
 
 import contextlib
+import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
@@ -60,7 +62,7 @@ class Pulse:
             asked_ns = _mtime_ns(self._ask)
             if asked_ns > answered_ns:
                 answered_ns = asked_ns
-                await self._tell()
+                await self._tell(asked_ns)
 
     def end(self) -> None:
         """The worker ended as it should."""
@@ -68,7 +70,7 @@ class Pulse:
             with contextlib.suppress(OSError):
                 path.unlink(missing_ok=True)
 
-    async def _tell(self) -> None:
+    async def _tell(self, asked_ns: int) -> None:
         found: dict[str, Reasons] = {}
         for host, reasons in self._hosts():
             found[host] = reasons
@@ -80,6 +82,7 @@ class Pulse:
         draft = self._answer.with_name(self._answer.name + ".tmp")
         with contextlib.suppress(OSError):
             draft.write_bytes(data)
+            os.utime(draft, ns=(asked_ns, asked_ns))  # which question it answers
             draft.replace(self._answer)
 
 
@@ -100,12 +103,10 @@ class Listener:
         slots = [slot for slot, age in self._ages().items() if age <= SILENT_SECONDS]
         if not slots:
             return {}
-        ask = self._run / ASK_NAME
-        try:
-            ask.touch()
-        except OSError:  # somebody else's folder: what was told last has to do
+        asked_ns = self._put_question()
+        if not asked_ns:
             return {}
-        asked_ns, give_up = _mtime_ns(ask), self._clock.monotonic() + ANSWER_SECONDS_MAX
+        give_up = self._clock.monotonic() + ANSWER_SECONDS_MAX
         answers = [self._run / f"hosts-{slot}.json" for slot in slots]
         while any(_mtime_ns(path) < asked_ns for path in answers) and self._clock.monotonic() < give_up:
             await self._clock.sleep(0.02)
@@ -115,6 +116,17 @@ class Listener:
             if answer is not None:
                 found |= {host: (answer.at_us, reasons) for host, reasons in answer.hosts.items()}
         return found
+
+    def _put_question(self) -> int:
+        """Its number, which is the time of the file: greater than any before. 0 in somebody else's folder."""
+        ask = self._run / ASK_NAME
+        number = max(self._clock.wall_us() * 1000, _mtime_ns(ask) + 1)
+        try:
+            ask.touch()
+            os.utime(ask, ns=(number, number))
+        except OSError:
+            return 0
+        return _mtime_ns(ask)
 
     def _ages(self) -> dict[int, float]:
         now_ns = self._clock.wall_us() * 1000

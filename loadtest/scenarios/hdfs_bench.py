@@ -28,6 +28,7 @@ from limpet.runtime import InlineRunner
 from limpet.segments import Location
 from limpet.segments.hdfs import HdfsSegments, HdfsSettings
 from limpet.segments.hdfs.native import NativeHdfs
+from limpet.segments.hdfs.places import places_of
 from limpet.segments.writer import WriterLimits
 from limpet.warc import CrawlInfo, capture_members, warcinfo_member
 from scenarios.warc_bench import META, capture_of, page
@@ -123,14 +124,14 @@ class Bench:
         found = []
         for number in range(DEATHS):
             self.alive = True
-            path = f"{self.settings.root}/limpet-20270115080000000-0000{number}-dead.warc.gz"
-            file = await self.hdfs.create(f"{path}.open", overwrite=True)
+            name = f"limpet-20270115080000000-0000{number}-dead.warc.gz"
+            file = await self.hdfs.create(places_of(self.settings.root, name).growing, overwrite=True)
             await file.write(b"".join(self.members))
             await file.hsync()
             file.drop()
             self.alive = False
             began = time.perf_counter()
-            await self.store().recover(path.rpartition("/")[2], 0)
+            await self.store().recover(name, 0)
             found.append(time.perf_counter() - began)
         return found
 

@@ -113,7 +113,7 @@ async def settle_all(rig: HdfsRig, folder: Path, acknowledged: dict[int, list[Lo
     for info in infos:
         data = await store.read_raw(info.name, 0, info.size_bytes + 1)
         (folder / info.name).write_bytes(data)
-        reader = await rig.hdfs.open(f"{rig.settings.root}/{info.name}.cdxj")
+        reader = await rig.hdfs.open(rig.path(f"{info.name}.cdxj"))
         judge(info.name, data, await reader.read(0, reader.size_bytes) if reader.size_bytes else b"")
     await asyncio.to_thread(warcio_accepts, folder)
 

@@ -12,6 +12,7 @@ from limpet.runtime import Disk, InlineRunner, Runner, SystemDisk, ThreadRunner
 from limpet.segments import SegmentStore
 from limpet.segments.hdfs import Hdfs, HdfsSegments, HdfsSettings
 from limpet.segments.hdfs.native import NativeHdfs
+from limpet.segments.hdfs.places import places_of
 from limpet.segments.local import LocalSegments
 from limpet.segments.writer import WriterLimits
 from limpet.testing.disks import FullDisk, MemoryDisk
@@ -146,10 +147,15 @@ class HdfsRig:
             limits=limits,
         )
 
+    def path(self, entry: str) -> str:
+        """Where a file of a segment lies."""
+        name, gz, suffix = entry.partition(".gz")
+        return places_of(self.settings.root, f"{name}{gz}").sealed + suffix
+
     async def plant(self, entry: str, data: bytes, shorter: int = 0) -> None:
         """See `SegmentRig.plant`: its writer vanished without closing it."""
         del shorter  # HDFS makes replicas equal
-        file = await self.hdfs.create(f"{self.settings.root}/{entry}", overwrite=True)
+        file = await self.hdfs.create(self.path(entry), overwrite=True)
         await file.write(data)
         await file.hsync()
         file.drop()
@@ -157,11 +163,11 @@ class HdfsRig:
     async def unseal(self, name: str) -> None:
         """See `SegmentRig.unseal`."""
         with contextlib.suppress(FileNotFoundError):
-            await self.hdfs.rename(f"{self.settings.root}/{name}", f"{self.settings.root}/{name}.open")
+            await self.hdfs.rename(self.path(name), self.path(f"{name}.open"))
 
     async def replicas(self, entry: str) -> set[bytes]:
         """See `SegmentRig.replicas`: through each DataNode that has its last block."""
-        path = f"{self.settings.root}/{entry}"
+        path = self.path(entry)
         size_bytes = await self.hdfs.size(path)
         blocks = await self.hdfs.blocks(path, 0, max(1, size_bytes))
         nodes = blocks.blocks[-1].replicas if blocks.blocks else ()
@@ -169,7 +175,8 @@ class HdfsRig:
 
     async def entries(self) -> list[list[str]]:
         """See `SegmentRig.entries`."""
-        return [sorted(await self.hdfs.names(self.settings.root))]
+        found = await self.hdfs.files(self.settings.root)
+        return [sorted(path.rpartition("/")[2] for path in found)]
 
     def syncs(self) -> int | None:
         """See `SegmentRig.syncs`."""

@@ -3,10 +3,12 @@
 import asyncio
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Coroutine, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 import pytest
@@ -27,6 +29,7 @@ from limpet.segments import Location, SegmentsUnavailable
 from servers import Node, Service
 from servers.hdfs import NAMENODE, bean
 
+T = TypeVar("T")
 pytestmark = pytest.mark.servers
 
 CALLS_SECONDS_MAX = 15.0
@@ -53,22 +56,22 @@ def rig(servers: Service) -> HdfsRig:
     return real_hdfs_rig(servers)
 
 
-def run(main: Coroutine[None, None, None], rig: HdfsRig) -> None:
+def run(main: Coroutine[None, None, T], rig: HdfsRig) -> T:
     """Run it, and let go of connections."""
 
-    async def closing() -> None:
+    async def closing() -> T:
         try:
-            await main
+            return await main
         finally:
             await rig.close()
 
-    asyncio.run(closing())
+    return asyncio.run(closing())
 
 
 async def nodes_written_to(rig: HdfsRig, servers: Service, appender: Appender) -> list[Node]:
     """The pipeline of the segment that grows, the DataNode first that we send to."""
     latest = max(locations[-1] for locations in appender.acknowledged.values())
-    found = await rig.hdfs.blocks(f"{rig.settings.root}/{latest.segment}.open", latest.offset, latest.length)
+    found = await rig.hdfs.blocks(rig.path(f"{latest.segment}.open"), latest.offset, latest.length)
     return pipeline(servers, found.blocks[-1].replicas)
 
 
@@ -110,7 +113,7 @@ def test_idle_segments_keep_their_replicas_or_are_given_up(rig: HdfsRig, servers
         for node in (await nodes_written_to(rig, servers, appender))[1:]:
             node.kill()
         async with asyncio.timeout(60):
-            while (await rig.hdfs.blocks(f"{rig.settings.root}/{info.name}.open", 0, 1)).growing:
+            while (await rig.hdfs.blocks(rig.path(f"{info.name}.open"), 0, 1)).growing:
                 await CLOCK.sleep(0.5)
                 with contextlib.suppress(SegmentsUnavailable):
                     await writer.healthy()
@@ -182,23 +185,35 @@ def test_the_namenode_is_killed(rig: HdfsRig, servers: Service, tmp_path: Path) 
     run(main(), rig)
 
 
-@pytest.mark.parametrize("seconds", [0.3, 1.0])
-def test_a_writer_is_killed(rig: HdfsRig, tmp_path: Path, seconds: float) -> None:
-    """SIGKILL in mid-append: what it said was acknowledged is there, and at most a torn capture behind it, cut."""
+@contextlib.contextmanager
+def writing(rig: HdfsRig) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that appends, and says what was acknowledged; killed at the end."""
     words = [sys.executable, str(Path(__file__).with_name("hdfs_writer.py"))]
     words += [rig.settings.url, rig.settings.namenodes_http[0], rig.settings.root]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    with subprocess.Popen(words, stdout=subprocess.PIPE, env=environment) as process:
-        assert process.stdout is not None
-        first = process.stdout.readline()
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as process:
         try:
-            asyncio.run(CLOCK.sleep(seconds))
+            yield process
         finally:
             process.kill()
-        lines = [first, *process.stdout.read().split(b"\n")[:-1]]
-    said = [msgspec.json.decode(line, type=tuple[int, list[Location]]) for line in lines]
-    acknowledged = dict(said)
-    assert len(acknowledged) >= 16
+
+
+def said_by(lines: list[bytes]) -> dict[int, list[Location]]:
+    """What was acknowledged; the last line may be torn."""
+    said = [msgspec.json.decode(line, type=tuple[int, list[Location]]) for line in lines if line.endswith(b"\n")]
+    assert len(said) >= 16
+    return dict(said)
+
+
+@pytest.mark.parametrize("seconds", [0.3, 1.0])
+def test_a_writer_is_killed(rig: HdfsRig, tmp_path: Path, seconds: float) -> None:
+    """SIGKILL in mid-append: what it said was acknowledged is there, and at most a torn capture behind it, cut."""
+    with writing(rig) as process:
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        asyncio.run(CLOCK.sleep(seconds))
+        process.kill()
+        acknowledged = said_by([first, *process.stdout.readlines()])
 
     async def main() -> None:
         store = rig.store()
@@ -208,6 +223,31 @@ def test_a_writer_is_killed(rig: HdfsRig, tmp_path: Path, seconds: float) -> Non
         await settle_all(rig, tmp_path, acknowledged)
 
     run(main(), rig)
+
+
+def test_a_frozen_writer_wakes_after_it_was_held_for_dead(rig: HdfsRig, tmp_path: Path) -> None:
+    """SIGSTOP, its files taken and sealed, SIGCONT: it ends, and acknowledges nothing that is not in them."""
+
+    async def settle() -> list[str]:
+        await settle_all(rig, tmp_path, {})
+        return [info.name for info in await rig.store().infos()]
+
+    async def check(acknowledged: dict[int, list[Location]], sealed: list[str]) -> None:
+        assert [info.name for info in await rig.store().infos()] == sealed
+        await check_readable(rig.store(), acknowledged)
+
+    with writing(rig) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        first = process.stdout.readline()
+        asyncio.run(CLOCK.sleep(0.5))
+        process.send_signal(signal.SIGSTOP)
+        sealed: list[str] = run(settle(), rig)
+        process.send_signal(signal.SIGCONT)
+        acknowledged = said_by([first, *process.stdout.readlines()])
+        assert b"held for dead" in process.stderr.read()
+        assert process.wait(30) != 0
+    run(check(acknowledged, sealed), rig)
 
 
 def test_who_lost_its_file_acknowledges_nothing_more(rig: HdfsRig) -> None:

@@ -61,7 +61,7 @@ class MemoryHdfs:
         self.recovery_polls = 0
         self.free_bytes = 10**15
         self.unnoticed: set[str] = set()
-        self.files: dict[str, MemoryInode] = {}
+        self.inodes: dict[str, MemoryInode] = {}
         self.calls: dict[str, int] = {}
         self.live = {f"datanode-{number}:9864" for number in range(1, datanodes + 1)}
         self._replication = replication
@@ -88,21 +88,21 @@ class MemoryHdfs:
 
     def lose_writer(self, path: str, unsynced_bytes: int = 0) -> None:
         """The process that writes `path` vanishes; so many bytes of what it had not synced had reached DataNodes."""
-        inode = self.files[path]
+        inode = self.inodes[path]
         if inode.writer is not None:
             inode.writer.vanish(unsynced_bytes)
 
     def content(self, path: str) -> bytes:
         """All bytes of a file, hidden ones included."""
-        return self.files[path].data
+        return self.inodes[path].data
 
     # -- the port ------------------------------------------------------------------------------------------------------
     async def create(self, path: str, *, overwrite: bool = False) -> "MemoryHdfsFile":
         """See `Hdfs.create`."""
         self._ask("create")
-        if path in self.files and not overwrite:
+        if path in self.inodes and not overwrite:
             raise FileExistsError(path)
-        inode = self.files[path] = MemoryInode()
+        inode = self.inodes[path] = MemoryInode()
         inode.writer = MemoryHdfsFile(self, inode, path)
         return inode.writer
 
@@ -138,11 +138,10 @@ class MemoryHdfs:
         self._ask("size")
         return self._inode(path).synced
 
-    async def names(self, folder: str) -> dict[str, int]:
-        """See `Hdfs.names`."""
-        self._ask("names")
-        parted = {path: path.rpartition("/") for path in self.files}
-        return {name: self.files[path].synced for path, (parent, _, name) in parted.items() if parent == folder}
+    async def files(self, folder: str) -> dict[str, int]:
+        """See `Hdfs.files`."""
+        self._ask("files")
+        return {path: inode.synced for path, inode in self.inodes.items() if path.startswith(f"{folder}/")}
 
     async def recover_lease(self, path: str) -> bool:
         """See `Hdfs.recover_lease`. What had reached the DataNodes without a sync is kept: HDFS may do so."""
@@ -168,13 +167,13 @@ class MemoryHdfs:
     async def rename(self, source: str, target: str) -> None:
         """See `Hdfs.rename`."""
         self._ask("rename")
-        self.files[target] = self._inode(source)
-        del self.files[source]
+        self.inodes[target] = self._inode(source)
+        del self.inodes[source]
 
     async def delete(self, path: str) -> None:
         """See `Hdfs.delete`."""
         self._ask("delete")
-        self.files.pop(path, None)
+        self.inodes.pop(path, None)
 
     async def mkdirs(self, path: str) -> None:
         """See `Hdfs.mkdirs`."""
@@ -225,9 +224,9 @@ class MemoryHdfs:
         return self.live | self.unnoticed
 
     def _inode(self, path: str) -> MemoryInode:
-        if path not in self.files:
+        if path not in self.inodes:
             raise FileNotFoundError(path)
-        return self.files[path]
+        return self.inodes[path]
 
     def _ask(self, verb: str) -> None:
         self.calls[verb] = self.calls.get(verb, 0) + 1

@@ -108,8 +108,8 @@ class Hdfs(Protocol):
         """Length in bytes, as far as the NameNode knows it."""
         ...
 
-    async def names(self, folder: str) -> dict[str, int]:
-        """Name -> length of the files in a folder; empty if there is none."""
+    async def files(self, folder: str) -> dict[str, int]:
+        """Path -> length of all files below a folder; empty if there is none."""
         ...
 
     async def recover_lease(self, path: str) -> bool:

@@ -4,8 +4,8 @@ from typing import Final
 
 from limpet.clock.port import Clock
 from limpet.segments.hdfs.cluster import Hdfs, HdfsFault
-from limpet.segments.layout import INDEX, OPEN, TEMPORARY
-from limpet.segments.settled import SETTLED
+from limpet.segments.hdfs.places import Places
+from limpet.segments.layout import TEMPORARY
 
 POLL_SECONDS: Final = 0.05
 POLL_SECONDS_MAX: Final = 1.0
@@ -46,15 +46,15 @@ async def cut(hdfs: Hdfs, clock: Clock, path: str, size_bytes: int, seconds_max:
         raise HdfsFault(f"{path} has {found} bytes after it was cut to {size_bytes}")
 
 
-async def find(hdfs: Hdfs, root: str, name: str) -> str:
-    """The file of segment `name`; KeyError. It only ever goes from open to sealed, so none is missed in this order."""
-    for path in (f"{root}/{name}{OPEN}", f"{root}/{name}"):
+async def find(hdfs: Hdfs, places: Places) -> str:
+    """The file of a segment; KeyError. It only ever goes from open to sealed, so none is missed in this order."""
+    for path in (places.growing, places.sealed):
         try:
             await hdfs.size(path)
         except FileNotFoundError:
             continue
         return path
-    raise KeyError(name)
+    raise KeyError(places.sealed)
 
 
 async def write_whole(hdfs: Hdfs, path: str, data: bytes) -> None:
@@ -72,11 +72,11 @@ async def write_whole(hdfs: Hdfs, path: str, data: bytes) -> None:
     await hdfs.rename(temporary, path)
 
 
-async def seal_file(hdfs: Hdfs, root: str, name: str, index: bytes) -> None:
+async def seal_file(hdfs: Hdfs, places: Places, index: bytes) -> None:
     """Store the index, take `.open` off the closed segment, forget its hints. Safe to repeat; `HdfsFault`."""
-    await write_whole(hdfs, f"{root}/{name}{INDEX}", index)
+    await write_whole(hdfs, places.index, index)
     try:
-        await hdfs.rename(f"{root}/{name}{OPEN}", f"{root}/{name}")
+        await hdfs.rename(places.growing, places.sealed)
     except FileNotFoundError:
-        await hdfs.size(f"{root}/{name}")  # sealed before
-    await hdfs.delete(f"{root}/{name}{SETTLED}")
+        await hdfs.size(places.sealed)  # sealed before
+    await hdfs.delete(places.settled)

@@ -9,8 +9,8 @@ from limpet.segments.hdfs.cluster import Hdfs, HdfsFault, HdfsFile, LeaseLost
 from limpet.segments.hdfs.files import POLL_SECONDS, seal_file
 from limpet.segments.hdfs.group import GroupWrite, Written
 from limpet.segments.hdfs.hints import Hints
+from limpet.segments.hdfs.places import places_of
 from limpet.segments.hdfs.settings import Alert, HdfsSettings
-from limpet.segments.layout import OPEN
 from limpet.segments.port import Appendable, Location, SegmentFailed, SegmentsUnavailable
 from limpet.warc import WarcError, index_line, index_of
 
@@ -35,7 +35,8 @@ class GrowingSegment:
         warcinfo: bytes,
     ) -> None:
         self.name = name
-        self.path = f"{settings.root}/{name}{OPEN}"
+        self._places = places_of(settings.root, name)
+        self.path = self._places.growing
         self.size_bytes = 0
         self.captures = 0
         self.usable = True  # False: nothing more may be appended, recovery decides what is good
@@ -47,7 +48,7 @@ class GrowingSegment:
         self._runner = runner
         self._warcinfo = warcinfo
         self._file: HdfsFile | None = None
-        self._hints = Hints(hdfs, settings.root, name)
+        self._hints = Hints(hdfs, self._places.settled)
 
     @property
     def next_offset(self) -> int:
@@ -117,7 +118,7 @@ class GrowingSegment:
         found = await self._hdfs.size(self.path)
         if found != self.size_bytes:
             raise HdfsFault(f"{self.path} has {found} bytes, not {self.size_bytes}")
-        await seal_file(self._hdfs, self._settings.root, self.name, index_of(self._hints.written.lines))
+        await seal_file(self._hdfs, self._places, index_of(self._hints.written.lines))
 
     def drop(self) -> None:
         """Let go of it. What was acknowledged stays."""

@@ -3,16 +3,16 @@
 import contextlib
 
 from limpet.segments.hdfs.cluster import Hdfs, HdfsFault, HdfsFile
-from limpet.segments.settled import SETTLED, SettledLines
+from limpet.segments.settled import SettledLines
 
 
 class Hints:
     """Grows with its segment. After the first trouble no more is written: what is there stays true."""
 
-    def __init__(self, hdfs: Hdfs, root: str, name: str) -> None:
+    def __init__(self, hdfs: Hdfs, path: str) -> None:
         self.written = SettledLines()
         self._hdfs = hdfs
-        self._path = f"{root}/{name}{SETTLED}"
+        self._path = path
         self._file: HdfsFile | None = None
         self._over = False
 

@@ -33,7 +33,10 @@ class NativeHdfs:
     async def create(self, path: str, *, overwrite: bool = False) -> "NativeFile":
         """See `Hdfs.create`."""
         options = WriteOptions(
-            block_size=self._settings.block_bytes, replication=self._settings.replication, overwrite=overwrite
+            block_size=self._settings.block_bytes,
+            replication=self._settings.replication,
+            overwrite=overwrite,
+            create_parent=True,
         )
         return NativeFile(path, await self._call(f"create {path}", self._client.create(path, options)), self._settings)
 
@@ -55,10 +58,10 @@ class NativeHdfs:
         status = await self._call(f"look at {path}", self._client.get_file_info(path))
         return status.length
 
-    async def names(self, folder: str) -> dict[str, int]:
-        """See `Hdfs.names`."""
+    async def files(self, folder: str) -> dict[str, int]:
+        """See `Hdfs.files`."""
         try:
-            return await self._call(f"list {folder}", self._names(folder))
+            return await self._call(f"list {folder}", self._files(folder))
         except FileNotFoundError:
             return {}
 
@@ -90,9 +93,9 @@ class NativeHdfs:
         """See `Hdfs.close`."""
         self._web.close()
 
-    async def _names(self, folder: str) -> dict[str, int]:
-        entries = [entry async for entry in self._client.list_status(folder)]
-        return {entry.path.rpartition("/")[2]: entry.length for entry in entries if not entry.isdir}
+    async def _files(self, folder: str) -> dict[str, int]:
+        entries = [entry async for entry in self._client.list_status(folder, recursive=True)]
+        return {entry.path: entry.length for entry in entries if not entry.isdir}
 
     async def _call(self, what: str, answer: Awaitable[T]) -> T:
         return await bounded(what, answer, self._settings.call_seconds_max)

@@ -7,8 +7,8 @@ from typing import Final
 
 from limpet.clock.port import Clock
 from limpet.segments.hdfs.cluster import Hdfs, HdfsFault, HdfsReader
+from limpet.segments.hdfs.places import places_of
 from limpet.segments.hdfs.tail import TailReads
-from limpet.segments.layout import OPEN
 
 READERS_MAX: Final = 64
 
@@ -26,7 +26,7 @@ class ExactReads:
     async def read(self, name: str, offset: int, size_bytes: int) -> bytes:
         """Up to `size_bytes` bytes at `offset`, shorter only at the end of the file. KeyError, `HdfsFault`."""
         reader, end = self._readers.get(name), offset + size_bytes
-        if reader is None or reader.size_bytes < end <= self._tails.closed_bytes(f"{self._root}/{name}{OPEN}"):
+        if reader is None or reader.size_bytes < end <= self._tails.closed_bytes(places_of(self._root, name).growing):
             reader = await self._open(name)
         else:
             self._readers.move_to_end(name)
@@ -41,7 +41,7 @@ class ExactReads:
     async def _beyond(self, name: str, offset: int, size_bytes: int) -> bytes:
         """Some of it lies behind the closed blocks that we know of: growing, or not there."""
         try:
-            return await self._tails.read(f"{self._root}/{name}{OPEN}", offset, size_bytes)
+            return await self._tails.read(places_of(self._root, name).growing, offset, size_bytes)
         except FileNotFoundError:  # sealed meanwhile, so all of it is closed
             reader = await self._open(name)
         size_bytes = max(0, min(size_bytes, reader.size_bytes - offset))
@@ -75,7 +75,8 @@ class ExactReads:
         return looked
 
     async def _look(self, name: str) -> HdfsReader:
-        for path in (f"{self._root}/{name}{OPEN}", f"{self._root}/{name}"):  # a segment goes only this way
+        places = places_of(self._root, name)
+        for path in (places.growing, places.sealed):  # a segment goes only this way
             try:
                 return await self._hdfs.open(path)
             except FileNotFoundError:

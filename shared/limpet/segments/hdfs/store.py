@@ -11,12 +11,13 @@ from limpet.runtime.executor import Runner
 from limpet.segments.hdfs.cluster import Hdfs, HdfsFault
 from limpet.segments.hdfs.files import cut, find, give_back, seal_file
 from limpet.segments.hdfs.growing import GrowingSegment
+from limpet.segments.hdfs.places import places_of
 from limpet.segments.hdfs.reader import ExactReads
 from limpet.segments.hdfs.settings import Alert, HdfsSettings, IsAlive
 from limpet.segments.hdfs.writer import HdfsSegmentWriter
 from limpet.segments.layout import OPEN
 from limpet.segments.port import Location, MakeWarcinfo, SegmentInfo, SegmentsUnavailable, Settled
-from limpet.segments.settled import SETTLED, parse_settled
+from limpet.segments.settled import parse_settled
 from limpet.segments.writer import WriterLimits
 from limpet.warc import parse_segment_name, segment_name
 
@@ -40,7 +41,7 @@ def served(
 
 
 class HdfsSegments:
-    """Segments below `settings.root`, laid out as in a local directory.
+    """Segments below `settings.root`, those of a day in a folder, named as in a local directory.
 
     HDFS locks a file for its writer, but lets anybody take it. So `is_alive` says whether the incarnation that a
     segment is named after may still live, by the authority's leases: only when it does not is a file taken from it.
@@ -118,9 +119,13 @@ class HdfsSegments:
     @served
     async def infos(self) -> list[SegmentInfo]:
         """See `SegmentStore.infos`. `size_bytes` is what the NameNode knows; the growing end may be longer."""
-        found = await self._hdfs.names(self._root)
-        names = {name: size for name, size in found.items() if parse_segment_name(name.removesuffix(OPEN)) is not None}
-        return [await self._info(name, names[name]) for name in sorted(names)]
+        found: dict[str, tuple[bool, int]] = {}  # name -> sealed, bytes
+        for path, size_bytes in (await self._hdfs.files(self._root)).items():
+            entry = path.rpartition("/")[2]
+            name = entry.removesuffix(OPEN)
+            if parse_segment_name(name) is not None and not found.get(name, (False, 0))[0]:
+                found[name] = (name == entry, size_bytes)
+        return [await self._info(name, *found[name]) for name in sorted(found)]
 
     @served
     async def read_raw(self, name: str, offset: int, size_bytes: int) -> bytes:
@@ -131,7 +136,7 @@ class HdfsSegments:
     @served
     async def settled(self, name: str) -> Settled:
         """See `SegmentStore.settled`. A living writer's hints are left alone, and none are seen."""
-        path = f"{self._root}/{name}{SETTLED}"
+        path = places_of(self._root, name).settled
         if await self._is_held(path, name):
             return Settled()
         try:
@@ -162,16 +167,15 @@ class HdfsSegments:
         """See `SegmentStore.seal`. `Definite` if its writer lives; KeyError if the segment is unknown."""
         if await self._take(name) is None:
             raise Definite(f"segment {name} still has its writer")
-        await seal_file(self._hdfs, self._root, name, index)
+        await seal_file(self._hdfs, places_of(self._root, name), index)
 
     async def close(self) -> None:
         """Let go of connections."""
         await self._hdfs.close()
 
-    async def _info(self, entry: str, size_bytes: int) -> SegmentInfo:
-        name = entry.removesuffix(OPEN)
-        live = name != entry and await self._is_held(f"{self._root}/{entry}", name)
-        return SegmentInfo(name=name, sealed=name == entry, size_bytes=size_bytes, live=live)
+    async def _info(self, name: str, sealed: bool, size_bytes: int) -> SegmentInfo:
+        live = not sealed and await self._is_held(places_of(self._root, name).growing, name)
+        return SegmentInfo(name=name, sealed=sealed, size_bytes=size_bytes, live=live)
 
     async def _is_held(self, path: str, name: str) -> bool:
         """Whether a writer holds it that may live."""
@@ -184,7 +188,7 @@ class HdfsSegments:
 
     async def _take(self, name: str) -> str | None:
         """The file, closed, taken from its writer if that is dead; None if it is alive. KeyError."""
-        path = await find(self._hdfs, self._root, name)
+        path = await find(self._hdfs, places_of(self._root, name))
         if not path.endswith(OPEN) or not (await self._hdfs.blocks(path, 0, 1)).growing:
             return path
         if await self._is_held(path, name):

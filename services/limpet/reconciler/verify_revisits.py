@@ -7,6 +7,7 @@ up by the row of its URL, whatever segment it lies in.
 import contextlib
 import sqlite3
 from collections.abc import Callable, Iterator
+from typing import Final
 
 import msgspec
 
@@ -18,8 +19,12 @@ from limpet.reconciler.kinds import VerifyKind as Kind
 from limpet.reconciler.report import Collector
 from limpet.reconciler.snapshot import Snapshot
 from limpet.reconciler.verify_rows import decode_outcome
-from limpet.warc import Member, Record, Reference, WarcError, parse_record, reference_of
-from limpet.warc.verify import BLOCK_BYTES_MAX
+from limpet.warc import Member, RecordHeader, Reference, WarcError, reference_of
+from limpet.warc.members import peek
+from limpet.warc.parse import HEADER_BYTES_MAX, header_end, parse_header
+
+START_BYTES: Final = 65_536
+"""Of a record, compressed: enough for any header, however long the record is."""
 
 OwnerOf = Callable[[str], Snapshot | None]
 """URL -> the shard that has its row."""
@@ -50,10 +55,9 @@ class RevisitCheck:
         outcome = self._outcome(reference)
         if outcome is None or outcome.location is None:
             return f"no outcome of {reference.date_us} has a record"
-        record = next(self._records(outcome), None)
-        if record is None:
+        header = next(self._headers(outcome), None)
+        if header is None:
             return "its record cannot be read"
-        header = record.header
         if header.type != "response":
             return f"a {header.type} record is there"
         if header.id != reference.record_id or header.uri != reference.url or header.date_us != reference.date_us:
@@ -73,11 +77,12 @@ class RevisitCheck:
         except (sqlite3.Error, msgspec.MsgspecError):
             return None  # what is wrong with the shard was found with the rows
 
-    def _records(self, outcome: Outcome) -> Iterator[Record]:
-        """The record from every copy that has it whole."""
+    def _headers(self, outcome: Outcome) -> Iterator[RecordHeader]:
+        """The record's header from every copy that has it. Whether the rest is intact is asked of each record once."""
         assert outcome.location is not None
         place = outcome.location
         with contextlib.suppress(OSError):
-            for data in self._archive.copies(place.segment, place.offset, place.length):
+            for start in self._archive.copies(place.segment, place.offset, min(place.length, START_BYTES)):
                 with contextlib.suppress(WarcError):
-                    yield parse_record(data, block_bytes_max=BLOCK_BYTES_MAX)
+                    content = peek(start, 1, HEADER_BYTES_MAX)
+                    yield parse_header(content[: max(0, header_end(content))])

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from integration.crawl_maker import Sent, answer, make_crawl, robots
-from integration.planting import change_outcome, kinds, place_of, run_sql, segments_in, shard_with
+from integration.planting import change_outcome, flip, kinds, place_of, run_sql, segments_in, shard_with
 from limpet.embedded.folder import Folder
 from limpet.model.outcome import Outcome
 from limpet.reconciler.audit import audit
@@ -116,3 +116,11 @@ def test_a_row_that_differs_from_its_revisit_is_found(
     report = verify(revisited)
     assert kinds(report) == {"wrong_record"}
     assert detail in report.findings[0].detail
+
+
+def test_a_revisit_of_a_record_that_cannot_be_read_is_found(revisited: Folder) -> None:
+    """The original's first bytes are damaged: the record itself is found, and what refers to it."""
+    segment = segments_in(revisited)[0]
+    offset, _ = place_of(revisited, PAGE)
+    segment.write_bytes(flip(offset + 40)(segment.read_bytes()))
+    assert kinds(verify(revisited)) == {"damaged", "dangling_revisit"}

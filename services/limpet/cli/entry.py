@@ -7,10 +7,8 @@ Until a verb is at work nothing has been written, so the signal may end the proc
 import os
 import signal
 import sys
-from types import FrameType
-from typing import Final, TextIO, cast
 
-EXIT_INTERRUPTED: Final = 130
+EXIT_INTERRUPTED = 130
 
 
 def main() -> int:
@@ -32,13 +30,9 @@ def hold_standard_streams() -> None:
             os.fstat(fd)
         except OSError:
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest free number: this one
-    sys.stdin = sys.stdin or _stream(0, "r")
-    sys.stdout = sys.stdout or _stream(1, "w")
-    sys.stderr = sys.stderr or _stream(2, "w")
-
-
-def _stream(fd: int, mode: str) -> TextIO:
-    return cast("TextIO", open(fd, mode, closefd=False))
+    sys.stdin = sys.stdin or open(0, closefd=False)  # noqa: SIM115 - for good
+    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115 - for good
+    sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115 - for good
 
 
 def _end_in_order() -> None:
@@ -46,7 +40,7 @@ def _end_in_order() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _leave(_number: int, _frame: FrameType | None) -> None:
+def _leave(_number: int, _frame: object) -> None:
     os._exit(EXIT_INTERRUPTED)
 
 

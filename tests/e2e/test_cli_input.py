@@ -79,6 +79,18 @@ def test_a_folder_of_another_version_is_refused_everywhere(tmp_path: Path) -> No
     assert facts.read_bytes() == before
 
 
+@pytest.mark.parametrize("verb", ["status", "urls", "show", "failures", "hosts", "verify", "audit", "add", "log"])
+def test_rules_of_another_identity_are_refused_by_every_verb(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], verb: str
+) -> None:
+    """Under other rules URLs have other fingerprints: every answer would be wrong."""
+    folder = stored(tmp_path)
+    facts = folder / "facts.json"
+    facts.write_text(facts.read_text().replace('"identity_version": 1', '"identity_version": 99'))
+    assert main([verb, str(folder), *(["http://a.example/"] if verb in {"show", "add"} else [])]) == 2
+    assert "identity rules version 99, and this Limpet has 1" in capsys.readouterr().err
+
+
 def test_a_damaged_facts_file_is_named(tmp_path: Path) -> None:
     """A torn facts file is never replaced by a fresh one."""
     folder = stored(tmp_path)

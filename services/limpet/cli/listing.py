@@ -78,7 +78,7 @@ def _status_lines(
         f"{folder.path}: crawl {folder.facts.crawl}, " + (f"running (process {running})" if running else "not running"),
         f"  URLs     {states}",
         f"  pages    {collected.pages:,}",
-        f"  archive  {show_count(collected.total(counters.RECORDS), 'record')}, {show_bytes(collected.wire_bytes)}",
+        f"  archive  {show_count(collected.total(counters.RECORDS), 'response')}, {show_bytes(collected.wire_bytes)}",
         f"  today    {show_count(fetches, 'request')} (UTC day, {f'budget {budget:,}' if budget else 'no budget'})",
     ]
     if rest and rest.queues and until_us(rest.queues[0]) is not None:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from limpet.cli.plan import check_facts
 from limpet.cli.printing import plain, print_json, print_lines
 from limpet.cli.rowjson import row_json
 from limpet.cli.seeds import Entry, check_url
@@ -40,6 +41,7 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
 def show(arguments: argparse.Namespace) -> int:
     """One URL: its row, its outcomes with their records, and the robots copy that licensed each."""
     folder = Folder.open(arguments.folder)
+    check_facts(folder)  # a URL is looked up where this Limpet would put it
     url = check_url(Entry(arguments.url, ""), _URL_BYTES_MAX).url
     order = OrderBook(folder).look().get(split(url).host, NO_ORDER)
     with ShardViews(folder) as views:
@@ -131,7 +133,9 @@ def _row_lines(row: UrlRow, via: str, waits: list[Wait]) -> list[str]:
 
 def _outcome_lines(outcome: Outcome, parsed: ParseOutput | None) -> list[str]:
     answer = f"HTTP {outcome.status}" if outcome.status else f"{outcome.failure}: {outcome.detail}"
-    lines = [f"  {_time(outcome.fetched_us)}  {answer}, {show_bytes(outcome.wire_bytes)} {outcome.mime}".rstrip()]
+    if outcome.status or outcome.wire_bytes:  # without an answer the detail tells what came
+        answer += f", {show_bytes(outcome.wire_bytes)} {outcome.mime}"
+    lines = [f"  {_time(outcome.fetched_us)}  {answer}".rstrip()]
     if outcome.truncated:
         lines.append(f"    cut      {outcome.truncated}")
     if outcome.location is not None:

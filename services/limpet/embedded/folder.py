@@ -22,7 +22,7 @@ from limpet.config import Facts, Settings, decode_facts
 from limpet.embedded.faults import not_writable
 from limpet.embedded.shardfiles import create_shard_files
 from limpet.model.errors import LimpetError, UsageError
-from limpet.model.identity import SEED_BYTES_MIN
+from limpet.model.identity import IDENTITY_RULES_VERSION, SEED_BYTES_MIN
 from limpet.runtime.sqliteopen import open_read_only
 from limpet.schemas.sqlite import shard_schema
 
@@ -275,4 +275,9 @@ def _checked(facts: Facts, where: Path) -> Facts:
     sound = 1 <= facts.shards <= 100 and facts.buckets >= facts.shards and 1 <= facts.replicas <= REPLICAS_MAX
     if not sound or len(facts.hash_seed) < SEED_BYTES_MIN or facts.segment_bytes < 1:
         raise UsageError(f"{where} is damaged: its numbers are out of range; restore it from a copy")
+    if facts.identity_version != IDENTITY_RULES_VERSION:
+        raise UsageError(
+            f"{where} has identity rules version {facts.identity_version}, and this Limpet has "
+            f"{IDENTITY_RULES_VERSION}: URLs would move; use the Limpet that made it"
+        )
     return facts

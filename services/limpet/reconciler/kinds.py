@@ -16,6 +16,8 @@ class VerifyKind(StrEnum):
     """A row's fingerprint or identity key does not follow from its URL."""
     WRONG_SHARD = "wrong_shard"
     """A row lies in a shard that does not own its host: nobody looks for it there."""
+    SEED_MISSING = "seed_missing"
+    """A row is a seed's, and the seed is not stored: a resume would draw the scope without it."""
     PHANTOM_FETCH = "phantom_fetch"
     """A row says fetched or gone, and its latest outcome has no record or does not exist."""
     LATEST_MISSING = "latest_missing"

@@ -31,6 +31,10 @@ SELECT u.url
 FROM url AS u LEFT JOIN authority AS a ON a.id = u.authority LEFT JOIN host AS h ON h.id = a.host
 WHERE h.id IS NULL;
 
+-- name: lost_seeds
+-- Seeds' rows whose seed, which draws the scope and is stored before its row, is not there.
+SELECT u.url FROM url AS u WHERE u.seed AND NOT EXISTS (SELECT 1 FROM seed AS s WHERE s.url = u.url);
+
 -- name: lost_due
 -- Rows that can be claimed, now or later, and are not where the claim looks. 0 is due, 2 fetched.
 SELECT u.url, u.due_us, u.lane

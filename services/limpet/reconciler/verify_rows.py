@@ -104,6 +104,8 @@ class ShardCheck:
             self._out.find(Kind.UNKNOWN_STATE, url, f"state {state}")
         for url, rows in self._shard.rows("double_rows"):
             self._out.find(Kind.DOUBLE_OUTCOME, url, f"{rows} rows have its fingerprint")
+        for (url,) in self._shard.rows("lost_seeds"):
+            self._out.find(Kind.SEED_MISSING, url, "its row says that it is a seed, the list of seeds does not")
         self._out.checked["rows"] += self._count
 
     def _hosts(self) -> None:

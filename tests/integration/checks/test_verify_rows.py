@@ -251,6 +251,16 @@ def test_a_folder_of_another_version_is_refused(crawl: Folder) -> None:
         verify(crawl)
 
 
+def test_a_seed_that_is_no_more_stored_is_found(crawl: Folder) -> None:
+    """Seeds draw the scope of a resume: losing them would narrow the crawl without a word."""
+    shard = shard_with(crawl, PAGE)
+    run_sql(shard, "UPDATE url SET seed = 1 WHERE url = ?", PAGE)
+    report = verify(crawl)
+    assert [(found.kind, found.subject) for found in report.findings] == [("seed_missing", PAGE)]
+    run_sql(shard, "INSERT INTO seed (url) VALUES (?)", PAGE)
+    assert verify(crawl).findings == []
+
+
 def test_links_need_a_parser(crawl: Folder) -> None:
     """The check of links is refused when nobody can parse, instead of passing unseen."""
     with pytest.raises(UsageError, match="admissible"):

@@ -1,4 +1,4 @@
-"""The fetch port's contract, over the wire engine (both event loops) and over the fake web.
+"""The fetch port's contract, over the wire engine (both event loops, by proxy, with a spool) and over the fake web.
 
 A case says what the origin sends and how it ends; each adapter plays it in its own way. Limits of the wire engine run
 in real time and are kept short; the fake web runs on virtual time.
@@ -6,8 +6,10 @@ in real time and are kept short; the fake web runs on virtual time.
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+import msgspec
 import pytest
 import uvloop
 
@@ -21,10 +23,14 @@ from limpet.fetch import (
     NetFailure,
     OnHead,
     Owned,
+    Spool,
     WireFetcher,
 )
+from limpet.fetch.proxy import parse_proxy
+from limpet.runtime import SystemDisk, ThreadRunner
 from limpet.testing.loop import SimClock, VirtualLoop, run_virtual
-from limpet.testing.web import NXDOMAIN, Ending, FakeAnswer, FakeWeb, RawOrigin, StaticResolver
+from limpet.testing.proxy import FakeProxy
+from limpet.testing.web import NXDOMAIN, Ending, FakeAnswer, FakeWeb, Pause, RawOrigin, StaticResolver, Step
 
 T = TypeVar("T")
 
@@ -93,6 +99,65 @@ class Wire:
             return runner.run(main)
 
 
+class Proxied(Wire):
+    """`WireFetcher` through a proxy."""
+
+    def fetch(
+        self,
+        wire: bytes,
+        ending: Ending = "close",
+        *,
+        limits: FetchLimits = QUICK,
+        on_head: OnHead | None = None,
+        headers: tuple[tuple[bytes, bytes], ...] = (),
+        times: int = 1,
+    ) -> list[Capture]:
+        async def main() -> list[Capture]:
+            clock, gate = SystemClock(), Gate(Owned.parse(["127.0.0.0/8"]))
+            async with FakeProxy() as proxy, RawOrigin([wire, ending], clock) as origin:
+                fetcher = WireFetcher(clock, gate, StaticResolver(), proxy=parse_proxy(proxy.url))
+                request = FetchRequest(url=origin.url("/page?x=1"), owned=True, limits=limits, headers=headers)
+                return [await fetcher.fetch(request, on_head) for _ in range(times)]
+
+        return self._run(main())
+
+
+class Spooled(Wire):
+    """`WireFetcher` with a spool, which takes everything that comes in more than one piece."""
+
+    def __init__(self, loop_factory: Callable[[], asyncio.AbstractEventLoop], folder: Path) -> None:
+        super().__init__(loop_factory)
+        self._folder = folder
+
+    def fetch(
+        self,
+        wire: bytes,
+        ending: Ending = "close",
+        *,
+        limits: FetchLimits = QUICK,
+        on_head: OnHead | None = None,
+        headers: tuple[tuple[bytes, bytes], ...] = (),
+        times: int = 1,
+    ) -> list[Capture]:
+        async def main() -> list[Capture]:
+            clock = SystemClock()
+            fetcher = WireFetcher(clock, Gate(Owned.parse(["127.0.0.0/8"])), StaticResolver())
+            fetcher.spool_into(Spool(self._folder, "me", disk=SystemDisk(), runner=ThreadRunner("spool")))
+            chosen = msgspec.structs.replace(limits, spool_above_bytes=1)
+            steps: list[Step] = [wire[:-3], Pause(0.05), wire[-3:], ending] if b"\r\n\r\n" in wire else [wire, ending]
+            async with RawOrigin(steps, clock) as origin:
+                request = FetchRequest(url=origin.url("/page?x=1"), owned=True, limits=chosen, headers=headers)
+                captures = [await fetcher.fetch(request, on_head) for _ in range(times)]
+                for capture in captures:
+                    if capture.spool is not None:
+                        await capture.spool.release()
+                return captures
+
+        captures = self._run(main())
+        assert not list(self._folder.iterdir())
+        return captures
+
+
 class Fake:
     """`FakeWeb` on virtual time."""
 
@@ -123,11 +188,15 @@ class Fake:
         return run_virtual(web.fetch(FetchRequest(url="http://nowhere.test/")), loop)
 
 
-@pytest.fixture(params=["wire-asyncio", "wire-uvloop", "fake"])
-def subject(request: pytest.FixtureRequest) -> Subject:
+@pytest.fixture(params=["wire-asyncio", "wire-uvloop", "proxied", "spooled", "fake"])
+def subject(request: pytest.FixtureRequest, tmp_path: Path) -> Subject:
     """Each adapter in turn."""
     if request.param == "fake":
         return Fake()
+    if request.param == "proxied":
+        return Proxied(uvloop.new_event_loop)
+    if request.param == "spooled":
+        return Spooled(uvloop.new_event_loop, tmp_path)
     return Wire(uvloop.new_event_loop if request.param == "wire-uvloop" else asyncio.new_event_loop)
 
 

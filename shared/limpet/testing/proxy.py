@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import socket
+import struct
 from typing import Self
 
 
@@ -74,11 +76,22 @@ class FakeProxy:
 
 
 async def _pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with contextlib.suppress(OSError):
+    """Bytes and ends as they come, resets included."""
+    try:
         while data := await reader.read(65_536):
             writer.write(data)
             await writer.drain()
         writer.write_eof()
+    except OSError:
+        _reset(writer)
+
+
+def _reset(writer: asyncio.StreamWriter) -> None:
+    sock = writer.get_extra_info("socket")
+    if sock is not None:
+        with contextlib.suppress(OSError):
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()
 
 
 async def _close(writer: asyncio.StreamWriter) -> None:

@@ -22,15 +22,14 @@ CASES = Path(os.environ.get("LIMPET_CASES") or Path(__file__).parents[2] / ".." 
 
 def _judged() -> list[tuple[dict[str, Any], bool, Opinion]]:
     """Case, the matcher's verdict, the readers' opinion; of canonical URLs and proper product tokens."""
-    found = []
+    cases: list[dict[str, Any]] = []
     for name in ("robots.json", "robots_extra.json"):
         if not (CASES / name).is_file():
             pytest.skip(f"The case folder does not hold {name}; set LIMPET_CASES to the folder that does.")
-        for case in json.loads((CASES / name).read_text("utf-8"))["cases"]:
-            if re.fullmatch("[A-Za-z_-]+", case["user_agent"]) and _is_canonical(case["url"]):
-                found.append((case, parse(_body(case)).allows(case["user_agent"], case["url"]), _opinion(case)))
-    assert len(found) > 400
-    return found
+        cases += json.loads((CASES / name).read_text("utf-8"))["cases"]
+    fitting = [case for case in cases if re.fullmatch("[A-Za-z_-]+", case["user_agent"]) and _is_canonical(case["url"])]
+    assert len(fitting) > 400
+    return [(case, parse(_body(case)).allows(case["user_agent"], case["url"]), _opinion(case)) for case in fitting]
 
 
 def _is_canonical(url: str) -> bool:

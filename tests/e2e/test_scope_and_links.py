@@ -233,6 +233,22 @@ def test_beyond_a_host_limit_urls_are_parked_until_there_is_room(tmp_path: Path)
         assert crawl.verify() == crawl.audit() == []
 
 
+def test_what_is_parked_is_listed_by_rule_and_can_be_let_go(tmp_path: Path) -> None:
+    """Not among the failures, never forgotten: summary, `status` and `failures` name the rule, `--retry` re-arms."""
+    with plain_site() as sites:
+        crawl = RawCrawl(tmp_path, sites, "--host-limit", "4", *PATIENCE, config=CONFIG)
+        assert crawl.result.json["parked"] == {"host_cap": 6}
+        status = limpet("status", crawl.folder)
+        assert "6 URLs (host_cap, a higher --host-limit lets them go): limpet failures" in status.stdout
+        listed = limpet("failures", crawl.folder)
+        assert (listed.code, listed.stdout.count("parked\thost_cap\thttp://")) == (0, 6)
+        assert {row["state"] for row in limpet("failures", crawl.folder, "--json").json} == {"parked"}
+        assert limpet("failures", crawl.folder, "--retry", "--json").json == {"retried": 6}
+        more, _ = crawl.run("--host-limit", "4", *PATIENCE)
+        assert more.json["urls"]["fetched"] == 10, "an operator's word goes above the cap"
+        assert crawl.verify() == crawl.audit() == []
+
+
 def test_exact_urls_and_session_ids(tmp_path: Path) -> None:
     """--exact-urls keeps apart what differs in tracking alone; --drop-session-ids joins what sessions split."""
     page = b"".join(

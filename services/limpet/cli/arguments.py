@@ -199,7 +199,7 @@ def _add_show(verbs: _Verbs) -> None:
 
 
 def _add_failures(verbs: _Verbs) -> None:
-    failures = _listing(verbs, "failures", "list what failed and why, or try it again")
+    failures = _listing(verbs, "failures", "list what failed or is parked, and why, or try it again")
     failures.add_argument("--retry", action="store_true", help="make all of it due again (the crawl must not run)")
 
 

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from limpet.cli.owning import retry
 from limpet.cli.printing import print_json, print_lines
-from limpet.cli.reading import requests_on, rows, unparsed
+from limpet.cli.reading import parked_by_rule, requests_on, rows, unparsed
 from limpet.cli.rowjson import row_json
-from limpet.cli.summary import until_us
+from limpet.cli.summary import parked_line, until_us
 from limpet.cli.units import show_bytes, show_count, show_duration
 from limpet.clock import SystemClock
 from limpet.config import Settings
@@ -36,15 +36,17 @@ def status(arguments: argparse.Namespace) -> int:
     with ShardViews(folder) as views:
         collected = Collector(views, clock, lambda: orders).collect(whole=True)
         fetches = requests_on(views, clock.wall_us() // DAY_US)
+        parked = parked_by_rule(views)
     budget = (folder.load_settings() or Settings()).politeness.budget_per_day or None
     running = lock_holder(folder.path)
     silent = Listener(folder.run, clock).silent_workers() if running is not None else {}
     ordered = {host: order.stopped or OPERATOR_SLOW for host, order in sorted(orders.items())}
     if arguments.json:
-        more = {"hosts_ordered": ordered, "silent_workers": list(silent)}
+        more = {"hosts_ordered": ordered, "silent_workers": list(silent), "parked": dict(parked)}
         print_json({**_status_json(collected, fetches, budget, running), **more})
     else:
         print_lines(_status_lines(folder, collected, fetches, budget, running))
+        print_lines(f"  parked   {parked_line(folder, *one)}" for one in parked.most_common())
         print_lines(f"  worker   {slot} has not been heard of for {show_duration(age)}" for slot, age in silent.items())
         print_lines(f"  ordered  {host}: {order}" for host, order in list(ordered.items())[:ORDERED_SHOWN_MAX])
         if len(ordered) > ORDERED_SHOWN_MAX:
@@ -106,10 +108,10 @@ def urls(arguments: argparse.Namespace) -> int:
 
 
 def failures(arguments: argparse.Namespace) -> int:
-    """What failed and why; with --retry all of it becomes due again."""
+    """What failed and why, and what a rule holds back; with --retry all of it becomes due again."""
     folder = Folder.open(arguments.folder)
     if arguments.retry:
-        count = asyncio.run(retry(folder, FAILED_STATES))
+        count = asyncio.run(retry(folder, (*FAILED_STATES, State.PARKED)))
         if arguments.json:
             print_json({"retried": count})
         else:
@@ -118,10 +120,14 @@ def failures(arguments: argparse.Namespace) -> int:
     with ShardViews(folder) as views:
         found = list(rows(views, FAILED_STATES))
         blind = unparsed(views)
+        parked = sorted(rows(views, (State.PARKED,)), key=lambda row: row.reason)
     if arguments.json:
         lost = [{"url": page.url, "state": "fetched", "reason": f"not parsed: {page.reason}"} for page in blind]
-        print_json([row_json(row) for row in found] + lost)
+        print_json([row_json(row) for row in found] + lost + [row_json(row) for row in parked])
     else:
         print_lines(f"{row.state.value}\t{row.reason}\t{row.url}" for row in found)
         print_lines(f"fetched\tnot parsed: {page.reason}\t{page.url}" for page in blind)
+        print_lines(
+            f"{row.state.value}\t{row.reason}\t{row.url}" for row in parked
+        )  # held back, not failed: no finding
     return EXIT_FINDINGS if found or blind else 0

@@ -11,7 +11,7 @@ from limpet.embedded.folder import Folder
 from limpet.embedded.views import ShardViews
 from limpet.model.events import decode_fetched
 from limpet.model.lifecycle import State
-from limpet.urlstore import UrlRow
+from limpet.urlstore import UrlRow, counters
 from limpet.urlstore.sqlite import codes, reading
 
 BATCH_ROWS: Final = 1_000
@@ -46,6 +46,16 @@ def rows(views: ShardViews, states: Iterable[State] | None) -> Iterator[UrlRow]:
     for state in states:
         for found in views.read(lambda reader: reading.rows(reader, state)):  # noqa: B023 - called at once
             yield from found
+
+
+def parked_by_rule(views: ShardViews) -> Counter[str]:
+    """How many rows each rule holds back; a shard without any is not searched."""
+    counts: Counter[str] = Counter()
+    code = codes.CODES[State.PARKED]
+    for shard, view in views:
+        if view.counters().get(counters.of_state(State.PARKED), 0) > 0:
+            counts.update(dict(views.read_one(shard, lambda reader: reader.all("reasons_of_state", (code,)))))
+    return counts
 
 
 class Unparsed(msgspec.Struct, frozen=True):

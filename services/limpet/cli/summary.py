@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from limpet.cli.reading import BadSeed, bad_seeds, rejects_by_rule
+from limpet.cli.reading import BadSeed, bad_seeds, parked_by_rule, rejects_by_rule
 from limpet.cli.units import show_bytes, show_count, show_duration
 from limpet.embedded.collect import UNKNOWN_US
 from limpet.embedded.finder import seeds
@@ -39,6 +39,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     rejects: tuple[tuple[str, int], ...]  # (rule, links), most first
     segments: str
     folder: str = "DIR"
+    parked: tuple[tuple[str, int], ...] = ()  # (rule, URLs), most first
     redirected: tuple[str, ...] = ()  # where seeds redirected to in this run: seeds themselves now
 
     @property
@@ -66,6 +67,7 @@ def summarize(folder: Folder, views: ShardViews, report: Report, known_seeds: It
         waiting=rest.queues if rest else (),
         bad_seeds=tuple(bad_seeds(folder, views)),
         rejects=tuple(rejects_by_rule(views).most_common()),
+        parked=tuple(parked_by_rule(views).most_common()),
         segments=str(folder.segment_directories[0]),
         folder=str(folder.path),
         redirected=tuple(url for url in seeds(views) if url not in known),
@@ -89,6 +91,7 @@ def as_json(summary: Summary) -> dict[str, Any]:
         "records": end.total(counters.RECORDS),
         "urls": end.states,
         "rejected": dict(summary.rejects),
+        "parked": dict(summary.parked),
         "waiting": [
             {"authority": queue.authority, "until_us": until_us(queue), "reason": queue.reason}
             for queue in summary.waiting
@@ -123,6 +126,7 @@ def as_text(summary: Summary, folder: Folder, limit: int | None) -> str:
     if summary.rejects:
         shown = ", ".join(f"{count:,} {rule}" for rule, count in summary.rejects[:RULES_SHOWN_MAX])
         lines.append(f"  left out   {shown}")
+    lines += [f"  parked     {parked_line(folder, rule, count)}" for rule, count in summary.parked]
     lines.append(f"  archive    {summary.segments}")
     lines += [f"  seed       {url} (a seed redirected there, so it is one)" for url in summary.redirected[:SHOWN_MAX]]
     lines += _more(len(summary.redirected), "redirected seed")
@@ -132,6 +136,15 @@ def as_text(summary: Summary, folder: Folder, limit: int | None) -> str:
         )
     lines += _bad_seed_lines(summary) + _waiting_lines(summary) + _next_lines(summary, folder)
     return "\n".join(lines)
+
+
+def parked_line(folder: Folder, rule: str, count: int) -> str:
+    """How many URLs a rule holds back, and the way out."""
+    from limpet.admission.rules import Rule  # noqa: PLC0415 - takes a while to import, and is seldom needed
+
+    if rule == Rule.HOST_CAP.value:
+        rule += ", a higher --host-limit lets them go"
+    return f"{show_count(count, 'URL')} ({rule}): limpet failures {folder.path} [--retry]"
 
 
 def _headline(summary: Summary, limit: int | None) -> str:

@@ -64,6 +64,16 @@ def test_a_seed_that_a_rule_turned_away_exits_with_3() -> None:
     assert "http://a.example/ (left out by rule depth_trap)" in as_text(turned_away, FOLDER, None)
 
 
+def test_what_is_parked_is_named_with_its_rule() -> None:
+    """Nothing is held back without a word; a cap names the flag that raises it."""
+    held = summary(parked=(("host_cap", 1200), ("operator", 1)))
+    assert as_json(held)["parked"] == {"host_cap": 1200, "operator": 1}
+    text = as_text(held, FOLDER, None)
+    assert "1,200 URLs (host_cap, a higher --host-limit lets them go): limpet failures crawl [--retry]" in text
+    assert "1 URL (operator)" in text
+    assert held.exit_code == 0
+
+
 def test_pages_that_nobody_could_parse_exit_with_3() -> None:
     """Their links have no rows: no plain success."""
     end = msgspec.structs.replace(summary().report.end, shards={0: {"pages": 120, "jobs_review": 2}})

@@ -37,6 +37,7 @@ WHOLE_TABLE = (
         "repair_count": "few rows",
         "repairs": "few rows",
         "rows_of_state": "listing",
+        "reasons_of_state": "summary, when some rows are parked",
         "seeds": "listing",
         "outputs": "listing",
         "authorities_now": "listing",

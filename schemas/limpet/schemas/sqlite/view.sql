@@ -9,3 +9,7 @@ SELECT count(*) FROM repair;
 -- name: job_counts
 -- How many jobs are in each state.
 SELECT state, count(*) FROM job GROUP BY state;
+
+-- name: reasons_of_state
+-- How many rows are in one state, for each reason.
+SELECT reason, count(*) FROM url WHERE state = ? GROUP BY reason;

@@ -47,7 +47,8 @@ class Sites:
             "/robots.txt": self._late(sitemaps, b"Content-Type: text/plain"),
             "/": self._late(
                 '<link rel=stylesheet href="/s.css"><img src="{cdn}/i.png" srcset="/small.png 2x">'
-                '<img src="{alien}/pixel.png"><link rel=alternate hreflang=cs href="/cs">'
+                '<img src="{cdn}/private/i.png"><img src="{alien}/pixel.png">'
+                '<link rel=alternate hreflang=cs href="/cs">'
                 '<a href="/a">a</a><a href="/never/x">x</a><a href="{cdn}/page">off</a><a href="/off">off</a>'
                 '<a href="/moved">moved</a><a href="/r/0">chain</a>'
             ),
@@ -109,6 +110,7 @@ def test_pages_are_whole(whole: RawCrawl) -> None:
     assert {"/", "/s.css", "/small.png", "/dot.png", "/a", "/a.png", "/cs"} <= home
     assert sorted(whole.sites.asked("cdn")) == ["/i.png", "/j.png", "/more.css"]
     assert whole.sites.asked_robots("cdn") == 1
+    assert whole.state("cdn", "/private/i.png")[0] == "denied"
     assert whole.show("cdn", "/j.png")["hops"] == "ER"
     assert whole.state("cdn", "/more.css") == ("fetched", "")
     assert whole.sites.url("cdn", "/far.css") not in whole.rows  # three steps from the page
@@ -294,7 +296,7 @@ def test_hosts_that_become_owned_later_make_no_older_page_incomplete(tmp_path: P
         home, cdn = (sites.authority(name).partition(":")[0] for name in ("home", "cdn"))
         words = ("--depth", "0", "--exclude", "/never/", *PATIENCE)
         crawl = RawCrawl(tmp_path, sites, *words, config=CONFIG, owned=(home,))
-        assert crawl.result.json["rejected"]["not_owned"] == 3
+        assert crawl.result.json["rejected"]["not_owned"] == 4
         again, _ = crawl.run(*words, "--owned", cdn)
         assert again.code == 0
         assert crawl.verify() == crawl.audit() == []

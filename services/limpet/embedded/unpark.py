@@ -49,11 +49,11 @@ async def _shard(shard: Shard, settings: Settings, clock: DurableClock) -> int:
 
 
 def _let_go(store: UrlStore, host_urls_max: int) -> Iterator[bytes]:
-    parked: dict[str, list[tuple[int, bytes]]] = defaultdict(list)
-    for row in store.rows(State.PARKED):
+    parked: dict[str, list[bytes]] = defaultdict(list)
+    for row in store.rows(State.PARKED):  # in the order of admission
         if row.reason == Rule.HOST_CAP.value:
-            parked[row.host].append((row.admitted_us, row.fp))
+            parked[row.host].append(row.fp)
     for host, held in parked.items():
         known = store.host(host)
         free = host_urls_max - (known.urls if known is not None else 0) + len(held)
-        yield from (fp for _, fp in sorted(held)[: max(0, free)])
+        yield from held[: max(0, free)]

@@ -5,14 +5,16 @@ import hashlib
 import re
 
 import pytest
+from msgspec import structs
 
-from limpet.fetch.port import Capture, NetFailure
+from limpet.fetch.port import Capture, NetFailure, Truncation
 from limpet.testing.captures import wire_capture
 from limpet.warc import (
     CAPTURE_ID_BYTES,
     CaptureMeta,
     CrawlInfo,
     capture_members,
+    capture_of,
     parse_fields,
     parse_record,
     record_id,
@@ -231,6 +233,15 @@ def test_truncated_responses_say_so(wire: bytes, wanted: str | None) -> None:
     assert dict(response.headers).get("WARC-Truncated") == wanted
     assert response.block == wire
     assert response.header.get("WARC-Payload-Digest") == "sha1:EH2SPSI2J7IA53E7X7MLVOIBNGZPXYIP"
+
+
+@pytest.mark.parametrize("reason", ["length", "time", "disconnect"])
+def test_every_reason_for_a_cut_is_written_and_read(reason: Truncation) -> None:
+    """A limit of ours, a clock, a connection that broke: the record says which, and so does what is rebuilt from it."""
+    capture = structs.replace(wire_capture(), truncated=reason)
+    records = [parse_record(member, block_bytes_max=10**6) for member in _members(capture)]
+    assert records[0].header.get("WARC-Truncated") == reason
+    assert capture_of(records).truncated == reason
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from limpet.cli.printing import print_json, print_lines
 from limpet.cli.reading import stored_seeds
 from limpet.cli.summary import EXIT_INTERRUPTED, Summary, as_json, as_text, summarize
 from limpet.clock import SystemClock
+from limpet.embedded.budget import BudgetWatch
 from limpet.embedded.collect import Collector
 from limpet.embedded.door import RingDoor
 from limpet.embedded.finder import seeds
@@ -75,7 +76,13 @@ async def _supervise(folder: Folder, plan: Plan, views: ShardViews, watch: Displ
         clock=clock,
         disk=SystemDisk(),
         door=RingDoor(folder, plan.in_force),
-        collector=Collector(views, clock, OrderBook(folder).kept, plan.run.patience_seconds),
+        collector=Collector(
+            views,
+            clock,
+            OrderBook(folder).kept,
+            plan.run.patience_seconds,
+            BudgetWatch(folder.shares_file, plan.in_force, clock),
+        ),
         watch=watch,
     )
     running = asyncio.ensure_future(supervisor.run())

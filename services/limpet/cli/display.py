@@ -10,6 +10,7 @@ from limpet.cli.units import show_bytes, show_count, show_duration
 from limpet.clock import Clock
 from limpet.embedded.collect import UNKNOWN_US, Collected
 from limpet.model.lifecycle import State
+from limpet.politeness.daybudget import BUDGET
 from limpet.urlstore.sqlite import QueueState
 
 PLAIN_SECONDS: Final = 5.0
@@ -88,6 +89,9 @@ class Display:
         if not waits:
             return "waiting 0"
         seconds = (min(waits.values()) - now_us) / 1e6
+        first = min(self._waiting, key=lambda queue: queue.effective_us)
+        if first.reason == BUDGET:  # it holds back every host
+            return f"waiting for the day's budget, next request in {show_duration(seconds)}"
         return f"waiting {show_count(len(waits), 'host')}, next in {show_duration(seconds)}"
 
     def _rate(self) -> float:

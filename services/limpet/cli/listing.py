@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from limpet.cli.owning import retry
@@ -12,6 +13,7 @@ from limpet.cli.summary import parked_line, until_us
 from limpet.cli.units import show_bytes, show_count, show_duration
 from limpet.clock import SystemClock
 from limpet.config import Settings
+from limpet.embedded.budget import BudgetWatch
 from limpet.embedded.collect import Collected, Collector
 from limpet.embedded.folder import Folder
 from limpet.embedded.live import Listener
@@ -19,6 +21,7 @@ from limpet.embedded.lock import lock_holder
 from limpet.embedded.orderbook import OrderBook
 from limpet.embedded.views import ShardViews
 from limpet.model.lifecycle import State
+from limpet.politeness.daybudget import BUDGET
 from limpet.politeness.orders import OPERATOR_SLOW
 from limpet.urlstore import counters
 
@@ -33,11 +36,13 @@ def status(arguments: argparse.Namespace) -> int:
     folder = Folder.open(arguments.folder)
     clock = SystemClock()
     orders = OrderBook(folder).look()
+    settings = folder.load_settings() or Settings()
+    held_us = BudgetWatch(folder.shares_file, settings, clock)
     with ShardViews(folder) as views:
-        collected = Collector(views, clock, lambda: orders).collect(whole=True)
+        collected = Collector(views, clock, lambda: orders, budget=held_us).collect(whole=True)
         fetches = requests_on(views, clock.wall_us() // DAY_US)
         parked = parked_by_rule(views)
-    budget = (folder.load_settings() or Settings()).politeness.budget_per_day or None
+    budget = settings.politeness.budget_per_day or None
     running = lock_holder(folder.path)
     silent = Listener(folder.run, clock).silent_workers() if running is not None else {}
     ordered = {host: order.stopped or OPERATOR_SLOW for host, order in sorted(orders.items())}
@@ -68,6 +73,7 @@ def _status_json(collected: Collected, fetches: int, budget: int | None, running
         "unparsed": collected.total(counters.JOBS_REVIEW),
         "repairs": rest.repairs if rest else 0,
         "next_due_us": until_us(rest.queues[0]) if rest and rest.queues else None,
+        "next_reason": rest.queues[0].reason if rest and rest.queues else "",
     }
 
 
@@ -85,8 +91,11 @@ def _status_lines(
     ]
     if rest and rest.queues and until_us(rest.queues[0]) is not None:
         seconds = (rest.queues[0].effective_us - collected.at_us) / 1e6
+        at = datetime.fromtimestamp(rest.queues[0].effective_us / 1e6, UTC)
+        reason = f", at {at:%H:%M} UTC: the day's budget paces the crawl" if rest.queues[0].reason == BUDGET else ""
         lines.append(
-            f"  next     {rest.queues[0].authority} " + (f"in {show_duration(seconds)}" if seconds > 0 else "now")
+            f"  next     {rest.queues[0].authority} "
+            + (f"in {show_duration(seconds)}{reason}" if seconds > 0 else "now")
         )
     if blind := collected.total(counters.JOBS_REVIEW):
         lines.append(f"  review   {show_count(blind, 'page')} could not be parsed: limpet failures {folder.path}")

@@ -13,6 +13,7 @@ from limpet.embedded.folder import Folder
 from limpet.embedded.supervisor import Ending, Report
 from limpet.embedded.views import ShardViews
 from limpet.model.lifecycle import State
+from limpet.politeness.daybudget import BUDGET
 from limpet.politeness.orders import BLOCKED, PAUSED
 from limpet.urlstore import counters
 from limpet.urlstore.sqlite import QueueState
@@ -27,6 +28,7 @@ _REASONS: Final = {
     "robots": "robots.txt unreachable",
     PAUSED: "paused by the operator",
     BLOCKED: "blocked by the operator",
+    BUDGET: "the day's budget of requests, see --budget",
 }
 
 

@@ -14,6 +14,7 @@ from limpet.clock import Clock
 from limpet.embedded.views import ShardViews
 from limpet.model.events import TOPICS
 from limpet.model.lifecycle import State
+from limpet.politeness.daybudget import BUDGET
 from limpet.politeness.orders import CANCELLED_BY, NO_ORDER, NO_ORDERS, Orders
 from limpet.urlstore import counters
 from limpet.urlstore.sqlite import QueueState, ShardView
@@ -23,12 +24,19 @@ UNKNOWN_US: Final = 2**62
 """The effective time of what waits for a person."""
 BLOCK_SETTLE_US: Final = 30_000_000
 """A block needs a moment before its rows are cancelled; should the crawl end first, the next one cancels them."""
+BUDGET_TOLD_US: Final = 1_000_000
+"""Shorter waits for the budget are its ordinary pace."""
 Offsets = tuple[tuple[str, int, int, int], ...]  # (topic, partition, source, offset)
 
 
 def no_orders() -> Orders:
     """Nobody ordered anything."""
     return NO_ORDERS
+
+
+def no_wait() -> int:
+    """Nothing holds back all requests."""
+    return 0
 
 
 class Rest(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,11 +107,17 @@ class Collector:
     """Collects from read-only views. Cheap while work is going on: one row a shard."""
 
     def __init__(
-        self, views: ShardViews, clock: Clock, orders: Callable[[], Orders] = no_orders, patience_seconds: float = 0.0
+        self,
+        views: ShardViews,
+        clock: Clock,
+        orders: Callable[[], Orders] = no_orders,
+        patience_seconds: float = 0.0,
+        budget: Callable[[], int] = no_wait,
     ) -> None:
         self._views = views
         self._clock = clock
         self._orders = orders
+        self._budget = budget
         self._patience_us = int(patience_seconds * 1e6)
         self._cancelled: dict[int, tuple[tuple[int, int], list[str]]] = {}  # shard -> (counts, hosts)
         self._boot_id = clock.boot_id()
@@ -118,6 +132,8 @@ class Collector:
             return collected
         orders = self._orders()
         rest = stopped(_rest(views, self._ahead_us), orders, self._patience_us)
+        if (wait_us := self._budget()) >= BUDGET_TOLD_US:
+            rest = held_back(rest, self._clock.wall_us() + wait_us)
         freed = sum(self._freed(shard, view, collected.shards[shard], orders) for shard, view in views.items())
         return msgspec.structs.replace(collected, rest=msgspec.structs.replace(rest, freed=freed))
 
@@ -208,6 +224,16 @@ def stopped(rest: Rest, orders: Orders, patience_us: int) -> Rest:
         return rest
     queues.sort(key=lambda queue: queue.effective_us)
     return msgspec.structs.replace(rest, queues=tuple(queues), lingers_us=lingers_us)
+
+
+def held_back(rest: Rest, until_us: int) -> Rest:
+    """Nothing is sent before the day's budget lets it go; what waits longer for another reason keeps that."""
+    queues = [
+        queue._replace(effective_us=until_us, reason=BUDGET) if queue.effective_us < until_us else queue
+        for queue in rest.queues
+    ]
+    queues.sort(key=lambda queue: queue.effective_us)
+    return msgspec.structs.replace(rest, queues=tuple(queues))
 
 
 def _shifted(queue: QueueState, us: int) -> QueueState:

@@ -42,18 +42,37 @@ class FileShares:
     def __init__(self, path: Path, slot: int) -> None:
         if not 0 <= slot < SLOTS_MAX:
             raise ValueError(f"slot {slot} is not below {SLOTS_MAX}")
-        self._fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-        self._slot = slot
-        self._map = mmap.mmap(self._fd, _size_bytes())
-        self._born_us: int = _HEAD.unpack_from(self._map)[2]
+        self._open_map(path, slot, os.O_RDWR)
         with self._locked():
             start = _HEAD_BYTES + _OPEN_AT + slot
             self._map[start::_CELL_BYTES] = bytes(CELLS)
 
     @classmethod
+    def look(cls, path: Path, *, boot_id: str) -> "FileShares | None":
+        """For who only looks on, and must not take or give; None for a ledger of another boot, or none at all.
+
+        Raises OSError when it cannot be read.
+        """
+        if not path.exists() or path.stat().st_size != _size_bytes():
+            return None
+        shares = cls.__new__(cls)
+        shares._open_map(path, 0, os.O_RDONLY)  # noqa: SLF001 - of this class
+        if _HEAD.unpack_from(shares._map)[:2] == (_MAGIC, _boot(boot_id)):  # noqa: SLF001 - of this class
+            return shares
+        shares.close()
+        return None
+
+    def _open_map(self, path: Path, slot: int, mode: int) -> None:
+        self._fd = os.open(path, mode | os.O_CLOEXEC)
+        self._slot = slot
+        access = mmap.ACCESS_WRITE if mode == os.O_RDWR else mmap.ACCESS_READ
+        self._map = mmap.mmap(self._fd, _size_bytes(), access=access)
+        self._born_us: int = _HEAD.unpack_from(self._map)[2]
+
+    @classmethod
     def lay_out(cls, path: Path, *, boot_id: str, now_us: int) -> None:
         """Have a ledger for this boot at `path`; one that is there and of this boot is kept."""
-        boot = hashlib.blake2b(boot_id.encode(), digest_size=16).digest()
+        boot = _boot(boot_id)
         if path.exists() and path.stat().st_size == _size_bytes():
             with path.open("rb") as file:
                 magic, stored, *_ = _HEAD.unpack(file.read(_HEAD.size))
@@ -207,6 +226,10 @@ class FileShares:
 
     def _put_day(self, day: int, requests: int) -> None:
         _DAY.pack_into(self._map, _DAY_AT, day, requests)
+
+
+def _boot(boot_id: str) -> bytes:
+    return hashlib.blake2b(boot_id.encode(), digest_size=16).digest()
 
 
 def _hash(name: str) -> int:

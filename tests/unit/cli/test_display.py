@@ -1,5 +1,7 @@
 import io
 
+import msgspec
+
 from limpet.cli.display import Display
 from limpet.embedded.collect import Collected, Rest
 from limpet.testing.loop import EPOCH_US
@@ -60,6 +62,15 @@ def test_a_terminal_gets_one_line_that_is_redrawn() -> None:
     narrow = Terminal()
     Display(narrow, clock, columns=lambda: 20).progress(look(10))
     assert len(narrow.getvalue().removeprefix("\r\x1b[2K")) == 19
+
+
+def test_a_wait_for_the_budget_is_told_apart_from_a_hang() -> None:
+    """A small budget makes long waits: the line says for what, and how long."""
+    stream, clock = Terminal(), HandClock()
+    held = QueueState("http://a", "a", 0, EPOCH_US + 5_760_000_000, "budget")
+    rest = msgspec.structs.replace(waiting(), queues=(held, *waiting(9999).queues))
+    Display(stream, clock, columns=lambda: 200).progress(look(1, due=3, rest=rest))
+    assert "waiting for the day's budget, next request in 1 h 36 min" in stream.getvalue()
 
 
 def test_notes_do_not_tear_the_line() -> None:

@@ -196,3 +196,18 @@ def test_a_stopped_host_does_not_keep_a_run_beyond_patience(
         assert (second.rest.queues[0].effective_us == UNKNOWN_US) is bool(order.stopped)
 
     with_owner(tmp_path, script)
+
+
+@pytest.mark.parametrize(("wait_seconds", "ends"), [(0, False), (500, False), (700, True)])
+def test_a_budget_keeps_no_run_beyond_patience(tmp_path: Path, wait_seconds: int, ends: bool) -> None:
+    """What the day's budget holds back longer than patience ends the run, and is told of with that reason."""
+
+    async def script(owner: Owner, collector: Collector) -> None:
+        await owner.store.admit([candidate(1), candidate(2, LATER_US)], 1)
+        mine = Collector(collector._views, CLOCK, budget=lambda: wait_seconds * 1_000_000)
+        first, second = mine.collect(), mine.collect()
+        assert finished(first, second, CLOCK.wall_us() + 600_000_000) is ends
+        assert second.rest is not None
+        assert second.rest.queues[0].reason == ("budget" if wait_seconds else "")
+
+    with_owner(tmp_path, script)

@@ -6,9 +6,12 @@ from random import Random
 
 import pytest
 
+from limpet.config.settings import Politeness
 from limpet.politeness import FileShares, LocalShares, Shares
+from limpet.politeness.daybudget import budget_wait_us
 from limpet.politeness.fileshares import CELLS
-from limpet.politeness.keys import Key
+from limpet.politeness.keys import Key, global_key
+from limpet.testing.loop import SimClock, VirtualLoop
 
 BORN_US = 1_000_000
 TWO = Key("address 192.0.2.1", 2, 200_000)
@@ -183,3 +186,23 @@ def test_cells_are_used_again_and_their_lack_means_no_send(tmp_path: Path) -> No
     key = Key("address after all that", 1, 1_000)
     assert take(shares, [key], now_us + 1_000)
     shares.close()
+
+
+def test_an_onlooker_sees_when_the_budget_goes_on(tmp_path: Path) -> None:
+    """Without taking anything: the pace between two requests, then the rest of the UTC day."""
+    loop = VirtualLoop()
+    path, clock, policy = tmp_path / "shares", SimClock(loop), Politeness(budget_per_day=10)
+    assert FileShares.look(path, boot_id="boot") is None
+    FileShares.lay_out(path, boot_id="boot", now_us=clock.boot_us())
+    assert FileShares.look(path, boot_id="another") is None
+    key, day = global_key(policy), clock.wall_us() // 86_400_000_000
+    assert key is not None
+    worker, onlooker = FileShares(path, 0), FileShares.look(path, boot_id="boot")
+    assert onlooker is not None
+    assert budget_wait_us(onlooker, policy, clock) == key.interval_us == 5_760_000_000
+    assert budget_wait_us(onlooker, Politeness(), clock) == 0
+    worker.restore(day, 10)
+    assert budget_wait_us(onlooker, policy, clock) == 86_400_000_000 - clock.wall_us() % 86_400_000_000
+    onlooker.close()
+    worker.close()
+    loop.close()

@@ -7,12 +7,14 @@ from limpet.admission.hops import keeps_depth, run_of, step
 from limpet.model.links import LinkKind
 from limpet.model.urls import canonicalize
 from limpet.parser import css, feeds, sitemaps, srcset
+from limpet.parser.collect import WideFound
 from limpet.parser.decode import Decoded
 from limpet.parser.documents import header_links, read_document
 from limpet.parser.html import attributes, link_tags
 from limpet.parser.javascript import needs_javascript
 from limpet.parser.linkheader import LINKS_MAX, linked
 from limpet.parser.links import extract
+from limpet.parser.references import Encoding
 from limpet.parser.signals import of_headers
 from limpet.parser.wants import Wants
 
@@ -302,3 +304,58 @@ def test_attributes_of_whatever_is_yielded_are_read(body: bytes) -> None:
     """Any tag that comes out of the wide tokenizer can be asked for its attributes, style sheets included."""
     for _, written in link_tags(body, wide=True):
         attributes(written, {b"style"})
+
+
+ANCHOR = st.lists(
+    st.sampled_from(
+        [
+            b' href="/x"',
+            b' href="/y#z"',
+            b" href=/bare",
+            b" href='/single'",
+            b' HREF="/upper"',
+            b'\nhref="/line"',
+            b' xlink:href="/xlink"',
+            b' rel="nofollow"',
+            b" rel=ugc",
+            b' style="background:url(/image)"',
+            b' background="/paper"',
+            b' class="c href=/no"',
+            b' id="i"',
+            b' title="&quot;"',
+            b' target="_top"',
+            b' data-href="/no"',
+            b' data-x="1"',
+            b' aria-label="l"',
+            b" download",
+            b' class="c"href="/joined"',
+            b" ",
+            b"/",
+            b' title="open',
+        ]
+    ),
+    max_size=6,
+).map(b"".join)
+
+
+class Slow(WideFound):
+    """Takes every anchor the long way."""
+
+    def tag(self, name: bytes, written: bytes) -> None:
+        """See `Found.tag`."""
+        self._take(name, written)
+
+
+@settings(max_examples=500)
+@given(st.lists(ANCHOR, max_size=3))
+def test_plain_anchors_are_read_as_any_others(anchors: list[bytes]) -> None:
+    """The short way finds what the long way finds: links, whether they are endorsed, and what styles need."""
+    ways = [kind(100, ALL) for kind in (WideFound, Slow)]
+    for found in ways:
+        for written in anchors:
+            found.tag(b"a", written)
+    short, long = ([*found.references.items()] for found in ways)
+    assert short == long
+    assert [*ways[0].requisites.texts(Encoding("utf-8", "utf-8"))] == [
+        *ways[1].requisites.texts(Encoding("utf-8", "utf-8"))
+    ]

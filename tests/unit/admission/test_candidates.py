@@ -85,6 +85,15 @@ def test_beyond_the_cap_urls_are_parked_in_the_batch_too() -> None:
     assert [candidate.parked for candidate in kept] == ["", "", "host_cap", "host_cap", "host_cap"]
 
 
+def test_seeds_have_room_on_a_full_host() -> None:
+    """The cap bounds what a host brings, not what the user named."""
+    desk = _desk(host_urls=10_000, host_urls_max=10)
+    seed = desk.seed(SEED, 1)
+    assert isinstance(seed, Candidate)
+    judged = desk.cap([seed])
+    assert ([one.parked for one in judged.candidates], judged.rejects) == ([""], [])
+
+
 def test_beyond_ten_times_the_cap_they_are_counted_only() -> None:
     """A host cannot fill the store."""
     desk = _desk(host_urls=99, host_urls_max=10)

@@ -15,6 +15,7 @@ from typing import Self
 import pytest
 
 from e2e.raw_site import RawCrawl, RawSites, Site, moved, ok
+from e2e.test_proxy_flag import ProxyThread
 from limpet.fetch.denylist import packed
 from limpet.model.urls import split
 
@@ -115,15 +116,21 @@ def trap() -> Iterator[Trap]:
         yield listening
 
 
-@pytest.fixture(scope="module")
-def crawl(tmp_path_factory: pytest.TempPathFactory, trap: Trap) -> Iterator[RawCrawl]:
+@pytest.fixture(scope="module", params=["direct", "proxied"])
+def crawl(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, trap: Trap) -> Iterator[RawCrawl]:
     """One crawl of all tricks, by one worker, so that no redirect is left to another one.
 
     A seed that is not owned, with a contact, opens all doors before the gate: what pages need elsewhere is asked for.
+    Through a proxy, which would go anywhere, the same holds: it is asked for nothing but what is ours.
     """
     words = ("--workers", "1", "--patience", "2s", "--contact", "me@example.org")
-    with RawSites(tricky_sites(trap.port)) as sites:
-        yield RawCrawl(tmp_path_factory.mktemp("ssrf"), sites, *words, config=CONFIG, owned=(OURS,), seeds=[NOBODYS])
+    with ProxyThread() as thread, RawSites(tricky_sites(trap.port)) as sites:
+        by = ("--proxy", thread.proxy.url) if request.param == "proxied" else ()
+        path = tmp_path_factory.mktemp("ssrf")
+        yield RawCrawl(path, sites, *words, *by, config=CONFIG, owned=(OURS,), seeds=[NOBODYS])
+        tunnels = list(thread.proxy.targets)
+    assert bool(tunnels) is (request.param == "proxied")
+    assert all(ours(target.rpartition(":")[0]) for target in tunnels)
 
 
 def test_nobody_was_connected_to(crawl: RawCrawl, trap: Trap) -> None:

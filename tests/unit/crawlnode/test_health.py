@@ -98,3 +98,13 @@ def test_one_domain_failing_often_is_its_own_trouble() -> None:
         outage.failed("a.test")
     assert outage.paused_for() == 0.0
     loop.close()
+
+
+def test_a_proxy_that_fails_stops_everything_for_a_while() -> None:
+    """Our own proxy is our only way out; an answer from anyone ends it."""
+    loop, outage = _outage()
+    outage.stopped()
+    assert outage.paused_for() > 0.0
+    outage.answered("a.test")
+    assert outage.paused_for() == 0.0
+    loop.close()

@@ -338,7 +338,8 @@ class Exchange(asyncio.Protocol):
         if now >= self._last + self._idle_seconds_max:
             return "nothing came for too long"
         if now >= self._window_ends:
-            if self.parser.received_bytes - self._window_from_bytes < self._window_bytes_min:
+            drips = now - self._last < self._window_seconds / 2  # silence is the idle limit's business
+            if drips and self.parser.received_bytes - self._window_from_bytes < self._window_bytes_min:
                 return "too little came for too long"
             self._window_ends = now + self._window_seconds
             self._window_from_bytes = self.parser.received_bytes

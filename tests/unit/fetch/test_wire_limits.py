@@ -62,6 +62,39 @@ def test_dripping_bytes_do_not_outlast_the_wall(fetch_raw: FetchRaw) -> None:
     assert max(head.duration_us, body.duration_us) < 2_000_000
 
 
+def test_what_drips_is_cut_for_its_pace(fetch_raw: FetchRaw) -> None:
+    """The least throughput over a window: in the head a timeout, in the body a mark, long before the wall."""
+    limits = FetchLimits(
+        idle_seconds_max=5.0, wall_seconds_max=8.0, throughput_bytes_per_second_min=500, throughput_window_seconds=0.4
+    )
+    drip = [step for _ in range(300) for step in (b"a", Pause(0.02))]
+    head = fetch_raw([b"HTTP/1.1 200 OK\r\nX-A: ", *drip], limits=limits)
+    body = fetch_raw([OPEN_HEAD + b"b" * 400, *drip], limits=limits)
+    assert head.failure is not None
+    assert (head.failure.kind, head.failure.detail) == ("timeout", "too little came for too long")
+    assert (body.failure, body.truncated) == (None, "time")
+    assert body.payload.startswith(b"b" * 400 + b"a")
+    assert max(head.duration_us, body.duration_us) < 3_000_000
+
+
+def test_silence_is_not_a_slow_pace(fetch_raw: FetchRaw) -> None:
+    """A server that thinks before it answers, or is late to close, is a matter of the idle limit."""
+    limits = FetchLimits(
+        idle_seconds_max=5.0, wall_seconds_max=8.0, throughput_bytes_per_second_min=500, throughput_window_seconds=0.2
+    )
+    for script in ([Pause(0.7), OPEN_HEAD + B], [OPEN_HEAD, Pause(0.7), B, Pause(0.7)]):
+        capture = fetch_raw(script, limits=limits)
+        assert (capture.failure, capture.truncated, capture.payload) == (None, None, B)
+
+
+def test_a_fast_body_meets_the_least_throughput(fetch_raw: FetchRaw) -> None:
+    """Window after window."""
+    limits = FetchLimits(throughput_bytes_per_second_min=10_000, throughput_window_seconds=0.1)
+    body = [step for _ in range(30) for step in (b"x" * 2_000, Pause(0.02))]
+    capture = fetch_raw([OPEN_HEAD, *body], limits=limits)
+    assert (capture.truncated, len(capture.payload)) == (None, 60_000)
+
+
 def test_noise_is_left_soon(fetch_raw: FetchRaw) -> None:
     """A banner of another protocol, then silence: counted for a second, not for the idle limit."""
     limits = FetchLimits(idle_seconds_max=20.0, wall_seconds_max=20.0)

@@ -20,6 +20,10 @@ class Errands(Protocol):
         """Have the owner of the host of `url` fetch it once, as a hop of a robots.txt. None: it did not, in time."""
         ...
 
+    def stop(self) -> None:
+        """Wait for nobody any more: what is asked from now on, or is being waited for, is None."""
+        ...
+
     async def serve(self, run: Run) -> None:
         """Run the errands of others, for ever."""
         ...

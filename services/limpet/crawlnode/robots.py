@@ -235,6 +235,11 @@ class RobotsDesk:
         if self._errands is not None:
             await self._errands.serve(self._errand)
 
+    def stop_errands(self) -> None:
+        """Nobody is waited for any more."""
+        if self._errands is not None:
+            self._errands.stop()
+
     async def _errand(self, url: str, until: float) -> RobotsAnswer | None:
         """One errand, like a hop of our own; None when the host may not be asked by then."""
         store = self._store_of(split(canonicalize(url)).host)

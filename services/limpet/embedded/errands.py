@@ -49,6 +49,7 @@ class FileErrands:
         self._clock = clock
         self._name = name
         self._number = 0
+        self._stopping = False
         self._running: dict[str, asyncio.Task[None]] = {}
 
     async def ask(self, url: str) -> RobotsAnswer | None:
@@ -59,7 +60,7 @@ class FileErrands:
         until = self._clock.monotonic() + WAIT_SECONDS_MAX
         try:
             self._put(ask, url.encode())
-            while self._clock.monotonic() < until:
+            while self._clock.monotonic() < until and not self._stopping:
                 await self._clock.sleep(LOOK_SECONDS)
                 data = _read(answer)
                 if data is not None:
@@ -70,6 +71,10 @@ class FileErrands:
             for path in (ask, answer):
                 _remove(path)
         return None
+
+    def stop(self) -> None:
+        """See `Errands.stop`."""
+        self._stopping = True
 
     async def serve(self, run: Run) -> None:
         """See `Errands.serve`."""

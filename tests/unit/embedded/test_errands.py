@@ -104,3 +104,21 @@ def test_a_damaged_answer_is_none(tmp_path: Path) -> None:
         return await asking
 
     assert run_virtual(main(), pair.loop) is None
+
+
+def test_a_worker_that_stops_waits_for_nobody(tmp_path: Path) -> None:
+    """Ctrl-C is not held up by another worker that is stopping too."""
+    pair = Pair(tmp_path)
+
+    async def main() -> RobotsAnswer | None:
+        asking = asyncio.ensure_future(pair.one.ask("http://b.test/robots.txt"))
+        await pair.clock.sleep(1.0)
+        assert not asking.done()
+        began = pair.clock.monotonic()
+        pair.one.stop()
+        answer = await asking
+        assert pair.clock.monotonic() - began < 1.0
+        return answer
+
+    assert run_virtual(main(), pair.loop) is None
+    assert files(tmp_path) == []

@@ -1,5 +1,6 @@
 """Bad input through the real command: one clear line, the right exit code, and nothing written."""
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -10,9 +11,15 @@ import pytest
 from e2e.command import OWNED, limpet
 from limpet.cli.arguments import VERBS
 from limpet.cli.main import main
+from limpet.clock import SystemClock
 from limpet.config import Facts
 from limpet.embedded.folder import Folder
 from limpet.model.identity import suffix_list_digest
+from limpet.runtime import InlineRunner, SystemRandom
+from limpet.runtime.sqlitefile import SqliteFile
+from limpet.schemas.sqlite import shard_schema
+from limpet.urlstore import DAMAGED_SEGMENT
+from limpet.urlstore.sqlite import SqliteUrlStore
 
 
 def stored(path: Path) -> Path:
@@ -241,6 +248,26 @@ def test_an_empty_shard_is_damage_not_another_version(tmp_path: Path, verb: str)
     assert "05.sqlite is damaged or empty" in result.complaint
     assert "restore it from a copy" in result.complaint
     assert shard.read_bytes() == b""
+
+
+def test_damage_that_was_told_once_is_shown_for_good(tmp_path: Path) -> None:
+    """The notice is delivered to a log that few read; `status` and `failures` go on naming the segment."""
+    folder = Folder.open(stored(tmp_path))
+
+    async def tell() -> None:
+        runner, clock = InlineRunner(), SystemClock()
+        file = SqliteFile(folder.shard_file(4), schema=shard_schema(), runner=runner, clock=clock)
+        store = SqliteUrlStore(file, 4, SystemRandom())
+        await store.notify(DAMAGED_SEGMENT, "", "A-1.warc.gz at byte 5000", "A-1.warc.gz", 1)
+        await store.delivered(store.notices())
+        assert store.notices() == []
+        await file.close()
+
+    asyncio.run(tell())
+    assert "damaged  A-1.warc.gz at byte 5000" in limpet("status", folder.path).stdout
+    assert limpet("status", folder.path, "--json").json["damaged"] == ["A-1.warc.gz at byte 5000"]
+    told = limpet("failures", folder.path)
+    assert (told.code, told.stdout) == (1, "damaged\tA-1.warc.gz at byte 5000\t\n")
 
 
 def test_verify_finds_an_empty_shard(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from limpet.cli.owning import retry
 from limpet.cli.printing import print_json, print_lines
-from limpet.cli.reading import parked_by_rule, requests_on, rows, unparsed
+from limpet.cli.reading import damages, parked_by_rule, requests_on, rows, unparsed
 from limpet.cli.rowjson import row_json
-from limpet.cli.summary import parked_line, until_us
+from limpet.cli.summary import damage_line, parked_line, until_us
 from limpet.cli.units import show_bytes, show_count, show_duration
 from limpet.clock import SystemClock
 from limpet.config import Settings
@@ -42,15 +42,17 @@ def status(arguments: argparse.Namespace) -> int:
         collected = Collector(views, clock, lambda: orders, budget=held_us).collect(whole=True)
         fetches = requests_on(views, clock.wall_us() // DAY_US)
         parked = parked_by_rule(views)
+        damaged = damages(views)
     budget = settings.politeness.budget_per_day or None
     running = lock_holder(folder.path)
     silent = Listener(folder.run, clock).silent_workers() if running is not None else {}
     ordered = {host: order.stopped or OPERATOR_SLOW for host, order in sorted(orders.items())}
     if arguments.json:
-        more = {"hosts_ordered": ordered, "silent_workers": list(silent), "parked": dict(parked)}
+        more = {"hosts_ordered": ordered, "silent_workers": list(silent), "parked": dict(parked), "damaged": damaged}
         print_json({**_status_json(collected, fetches, budget, running), **more})
     else:
         print_lines(_status_lines(folder, collected, fetches, budget, running))
+        print_lines(f"  damaged  {damage_line(folder, text)}" for text in damaged)
         print_lines(f"  parked   {parked_line(folder, *one)}" for one in parked.most_common())
         print_lines(f"  worker   {slot} has not been heard of for {show_duration(age)}" for slot, age in silent.items())
         print_lines(f"  ordered  {host}: {order}" for host, order in list(ordered.items())[:ORDERED_SHOWN_MAX])
@@ -129,14 +131,15 @@ def failures(arguments: argparse.Namespace) -> int:
     with ShardViews(folder) as views:
         found = list(rows(views, FAILED_STATES))
         blind = unparsed(views)
+        damaged = damages(views)
         parked = sorted(rows(views, (State.PARKED,)), key=lambda row: row.reason)
     if arguments.json:
         lost = [{"url": page.url, "state": "fetched", "reason": f"not parsed: {page.reason}"} for page in blind]
+        lost += [{"url": "", "state": "damaged", "reason": text} for text in damaged]
         print_json([row_json(row) for row in found] + lost + [row_json(row) for row in parked])
     else:
         print_lines(f"{row.state.value}\t{row.reason}\t{row.url}" for row in found)
         print_lines(f"fetched\tnot parsed: {page.reason}\t{page.url}" for page in blind)
-        print_lines(
-            f"{row.state.value}\t{row.reason}\t{row.url}" for row in parked
-        )  # held back, not failed: no finding
-    return EXIT_FINDINGS if found or blind else 0
+        print_lines(f"damaged\t{text}\t" for text in damaged)
+        print_lines(f"{row.state.value}\t{row.reason}\t{row.url}" for row in parked)
+    return EXIT_FINDINGS if found or blind or damaged else 0  # what is parked did not fail

@@ -76,6 +76,11 @@ def requests_on(views: ShardViews, day: int) -> int:
     return sum(views.read(lambda reader: reading.requests(reader, day)))
 
 
+def damages(views: ShardViews) -> list[str]:
+    """Damage that recovery found in segments and kept: `SEGMENT at byte N`."""
+    return [text for found in views.read(reading.damages) for text in found]
+
+
 class BadSeed(msgspec.Struct, frozen=True):
     """A seed that did not end well."""
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import msgspec
 
-from limpet.cli.reading import BadSeed, bad_seeds, parked_by_rule, rejects_by_rule
+from limpet.cli.reading import BadSeed, bad_seeds, damages, parked_by_rule, rejects_by_rule
 from limpet.cli.units import show_bytes, show_count, show_duration
 from limpet.embedded.collect import UNKNOWN_US
 from limpet.embedded.finder import seeds
@@ -42,6 +42,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     segments: str
     folder: str = "DIR"
     parked: tuple[tuple[str, int], ...] = ()  # (rule, URLs), most first
+    damaged: tuple[str, ...] = ()  # segments, and where
     redirected: tuple[str, ...] = ()  # where seeds redirected to in this run: seeds themselves now
 
     @property
@@ -70,6 +71,7 @@ def summarize(folder: Folder, views: ShardViews, report: Report, known_seeds: It
         bad_seeds=tuple(bad_seeds(folder, views)),
         rejects=tuple(rejects_by_rule(views).most_common()),
         parked=tuple(parked_by_rule(views).most_common()),
+        damaged=tuple(damages(views)),
         segments=str(folder.segment_directories[0]),
         folder=str(folder.path),
         redirected=tuple(url for url in seeds(views) if url not in known),
@@ -94,6 +96,7 @@ def as_json(summary: Summary) -> dict[str, Any]:
         "urls": end.states,
         "rejected": dict(summary.rejects),
         "parked": dict(summary.parked),
+        "damaged": list(summary.damaged),
         "waiting": [
             {"authority": queue.authority, "until_us": until_us(queue), "reason": queue.reason}
             for queue in summary.waiting
@@ -130,6 +133,8 @@ def as_text(summary: Summary, folder: Folder, limit: int | None) -> str:
         lines.append(f"  left out   {shown}")
     lines += [f"  parked     {parked_line(folder, rule, count)}" for rule, count in summary.parked]
     lines.append(f"  archive    {summary.segments}")
+    lines += [f"  damaged    {damage_line(folder, text)}" for text in summary.damaged[:SHOWN_MAX]]
+    lines += _more(len(summary.damaged), "damage")
     lines += [f"  seed       {url} (a seed redirected there, so it is one)" for url in summary.redirected[:SHOWN_MAX]]
     lines += _more(len(summary.redirected), "redirected seed")
     if summary.unparsed:
@@ -147,6 +152,11 @@ def parked_line(folder: Folder, rule: str, count: int) -> str:
     if rule == Rule.HOST_CAP.value:
         rule += ", a higher --host-limit lets them go"
     return f"{show_count(count, 'URL')} ({rule}): limpet failures {folder.path} [--retry]"
+
+
+def damage_line(folder: Folder, text: str) -> str:
+    """One damage, and what to do about it."""
+    return f"{text}: what was stored has changed; see limpet verify {folder.path}, restore it from a copy"
 
 
 def _headline(summary: Summary, limit: int | None) -> str:
@@ -201,7 +211,8 @@ def _next_lines(summary: Summary, folder: Folder) -> list[str]:
     lines = []
     if report.ending is not Ending.DONE or summary.waiting:
         lines.append(f"  go on      limpet crawl --into {path}")
-    if end.state(State.FAILED) or end.state(State.REVIEW) or end.state(State.GONE) or summary.unparsed:
+    bad = end.state(State.FAILED) or end.state(State.REVIEW) or end.state(State.GONE)
+    if bad or summary.unparsed or summary.damaged:
         lines.append(f"  failures   limpet failures {path}")
     lines.append(f"  check      limpet verify {path} · limpet audit {path}")
     return lines

@@ -23,7 +23,7 @@ from limpet.politeness import Governor
 from limpet.robots import RobotsState, crawl_delay_of
 from limpet.runtime import Mortality
 from limpet.segments import Location, SegmentInfo, SegmentStore, Settled
-from limpet.urlstore import AuthorityRow, UrlRow, UrlStore
+from limpet.urlstore import DAMAGED_SEGMENT, AuthorityRow, UrlRow, UrlStore
 from limpet.urlstore.facts import event_of
 from limpet.warc import (
     CaptureGrouper,
@@ -181,7 +181,7 @@ class Recovery:
             if line is not None:
                 found.lines.append(line)
         store = next(iter(self._stores.values()))
-        await store.notify("damaged_segment", "", f"damaged at {found.whole_bytes}", name, self._clock.wall_us())
+        await store.notify(DAMAGED_SEGMENT, "", f"{name} at byte {found.whole_bytes}", name, self._clock.wall_us())
 
     def _is_orphan(self, span: CaptureSpan) -> bool:
         fields = parse_fields(span.metadata.block_start)

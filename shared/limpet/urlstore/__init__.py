@@ -2,6 +2,7 @@
 
 from limpet.urlstore.port import UrlStore
 from limpet.urlstore.types import (
+    DAMAGED_SEGMENT,
     AdmitResult,
     AuthorityRow,
     Candidate,
@@ -19,6 +20,7 @@ from limpet.urlstore.types import (
 )
 
 __all__ = [
+    "DAMAGED_SEGMENT",
     "AdmitResult",
     "AuthorityRow",
     "Candidate",

@@ -1,11 +1,15 @@
 """The records that cross the urlstore port. Times ending in `_us` are durable time: microseconds since the epoch."""
 
 from enum import IntEnum
+from typing import Final
 
 import msgspec
 
 from limpet.model.lifecycle import State
 from limpet.model.outcome import Outcome
+
+DAMAGED_SEGMENT: Final = "damaged_segment"
+"""The kind of notice that is kept after it was delivered."""
 
 
 class Lane(IntEnum):

@@ -74,6 +74,15 @@ def test_what_is_parked_is_named_with_its_rule() -> None:
     assert held.exit_code == 0
 
 
+def test_damage_is_named_at_every_end() -> None:
+    """What a disk changed does not become better by being told once."""
+    hurt = summary(damaged=("A-1.warc.gz at byte 5000",))
+    assert as_json(hurt)["damaged"] == ["A-1.warc.gz at byte 5000"]
+    text = as_text(hurt, FOLDER, None)
+    assert "damaged    A-1.warc.gz at byte 5000: what was stored has changed; see limpet verify crawl" in text
+    assert "limpet failures crawl" in text
+
+
 def test_pages_that_nobody_could_parse_exit_with_3() -> None:
     """Their links have no rows: no plain success."""
     end = msgspec.structs.replace(summary().report.end, shards={0: {"pages": 120, "jobs_review": 2}})

@@ -32,6 +32,7 @@ WHOLE_TABLE = (
         "log_parts": "a row a topic and partition",
         "jobs_release": "few rows",
         "notices": "few rows",
+        "notices_kept": "few rows",
         "queues": "a row an authority; its entries are sought",
         "rejects": "listing",
         "repair_count": "few rows",

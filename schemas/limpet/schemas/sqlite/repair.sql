@@ -17,12 +17,16 @@ ON CONFLICT (kind, host, reason) DO UPDATE SET count = count + excluded.count, l
 
 -- name: notices
 -- Undelivered notices, oldest first.
-SELECT id, kind, host, reason, count, sample, first_us, last_us FROM notice ORDER BY id;
+SELECT id, kind, host, reason, count, sample, first_us, last_us FROM notice WHERE count > 0 ORDER BY id;
+
+-- name: notices_kept
+-- Notices of one kind, whether delivered or not: of kinds that stay true.
+SELECT reason FROM notice WHERE kind = ? ORDER BY id;
 
 -- name: notice_subtract
 -- What was delivered of a notice.
 UPDATE notice SET count = count - ? WHERE id = ?;
 
 -- name: notice_end
--- A notice that was delivered whole.
-DELETE FROM notice WHERE id = ? AND count <= 0;
+-- A notice that was delivered whole. What is damaged stays so: every listing goes on telling of it.
+DELETE FROM notice WHERE id = ? AND count <= 0 AND kind <> 'damaged_segment';

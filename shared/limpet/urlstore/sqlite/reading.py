@@ -7,7 +7,7 @@ from limpet.model.outcome import Outcome
 from limpet.runtime.sqlitetx import Reader
 from limpet.segments.port import Location
 from limpet.urlstore.sqlite import codes
-from limpet.urlstore.types import AuthorityRow, HostRow, ParseOutput, Reject, RepairItem, UrlRow
+from limpet.urlstore.types import DAMAGED_SEGMENT, AuthorityRow, HostRow, ParseOutput, Reject, RepairItem, UrlRow
 
 OUTCOMES_A_BATCH: Final = 500
 OLDER_RUN_MAX: Final = 2_000
@@ -21,6 +21,11 @@ _SEQ_MAX: Final = 2**62
 def seeds(reader: Reader) -> list[str]:
     """Seeds of the shard."""
     return [url for (url,) in reader.all("seeds")]
+
+
+def damages(reader: Reader) -> list[str]:
+    """Segments in which damage was found, and where."""
+    return [reason for (reason,) in reader.all("notices_kept", (DAMAGED_SEGMENT,))]
 
 
 def host(reader: Reader, host: str) -> HostRow | None:

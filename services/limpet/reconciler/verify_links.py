@@ -26,6 +26,8 @@ from limpet.urlstore.types import ParseOutput
 SAMPLE_MAX: Final = 2_000
 BATCH: Final = 500
 HOST_CAP_REJECT_FACTOR: Final = 10
+MEMBER_BYTES_MAX: Final = 64_000_000
+"""More than the longest sitemap that is read, packed as badly as can be."""
 """Beyond this many times a host's cap its links are counted and get no row: admission's rule, written down again."""
 
 _ROBOTS: Final = msgspec.msgpack.Decoder(RobotsState)
@@ -151,15 +153,19 @@ class LinkCheck:
         return all(self._next(part, source) > offset for part, source, offset in page.positions)
 
     def _member(self, location: Location) -> bytes:
-        """The bytes of a record from the first copy that has them; b"" if none does, which parses as damaged."""
+        """The bytes of a record from the first copy that has them; b"" if none does, which parses as damaged.
+
+        Of a long one its beginning, which holds all that is ever parsed.
+        """
+        size_bytes = min(location.length, MEMBER_BYTES_MAX)
         segment = self._segments.get(location.segment)
         for replica in segment.replicas if segment is not None else ():
             assert segment is not None
             try:
-                data = self._archive.reader(segment, replica)(location.offset, location.length)
+                data = self._archive.reader(segment, replica)(location.offset, size_bytes)
             except OSError:
                 continue
-            if len(data) == location.length:
+            if len(data) == size_bytes:
                 return data
         return b""
 

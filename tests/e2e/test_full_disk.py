@@ -12,6 +12,9 @@ from warcio.archiveiterator import ArchiveIterator
 
 from e2e.command import Result, limpet
 from e2e.killreport import crawl_arguments, deserved_states, states_of
+from limpet.config import Facts, Settings
+from limpet.embedded.folder import Folder
+from limpet.model.identity import suffix_list_digest
 from origin import OriginProcess, Policy, examine
 
 DISK_BYTES = 48 << 20
@@ -96,3 +99,22 @@ def assert_told(result: Result, folder: Path, *words: str) -> None:
     assert str(folder) in line, result
     for word in words:
         assert word in line, result
+
+
+def test_verbs_on_a_full_disk_say_how_far_they_came(small_disk: Path) -> None:
+    """Exit code 4, what became of the URL, and the fix; with space freed the same command does it."""
+    facts = Facts(crawl="0123456789abcdef", hash_seed=b"s" * 16, suffix_list_digest=suffix_list_digest())
+    folder = Folder.create(small_disk / "crawl", facts)
+    folder.store_settings(Settings(owned=("127.0.0.0/8",)))
+    ballast = small_disk / "ballast"
+    with ballast.open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, shutil.disk_usage(small_disk).free)
+    added = limpet("add", folder.path, "http://127.0.0.1:9/")
+    assert added.code == 4, added
+    told = f"the disk below {folder.path} is full; free some space, then run the same command again"
+    assert added.complaint == f"nothing was added: {told}"
+    retried = limpet("failures", folder.path, "--retry")
+    assert (retried.code, retried.complaint) == (4, f"not all of it is due again: {told}")
+    ballast.unlink()
+    assert limpet("add", folder.path, "http://127.0.0.1:9/").stdout == "1 URL added, 0 known already\n"
+    assert limpet("failures", folder.path, "--retry").code == 0

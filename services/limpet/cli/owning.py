@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from limpet.cli.diskfaults import NOTHING_ADDED, told_of_the_disk, what_was_added
 from limpet.cli.permission import check_any, judge, parse_owned, system_resolve
 from limpet.cli.plan import check_facts
 from limpet.cli.printing import print_json, print_lines
@@ -42,7 +43,9 @@ def add(arguments: argparse.Namespace) -> int:
     if not seeds:
         raise UsageError("no URL to add: give at least one, or -i FILE")
     many = bool(folder.facts.contact)
-    permission = judge(seeds, stored_seeds(folder), owned, system_resolve, many_public=many)
+    with told_of_the_disk(folder, lambda: NOTHING_ADDED):
+        known = stored_seeds(folder)
+    permission = judge(seeds, known, owned, system_resolve, many_public=many)
     if folder.facts.scope.kind == "any":
         check_any(permission, ends=True)  # the next `crawl` asks for its end
     check_patterns(seeds, folder.facts.scope)
@@ -57,26 +60,29 @@ def add(arguments: argparse.Namespace) -> int:
 
 
 async def _admit(folder: Folder, settings: Settings, urls: list[str]) -> SeedReport:
-    lock = FolderLock.take(folder.path)
-    try:
-        folder.store_settings(settings)
-        door = await _recovered(folder, settings)
-        return await door.admit_seeds(urls)
-    finally:
-        lock.release()
+    with told_of_the_disk(folder, lambda: NOTHING_ADDED):
+        lock = FolderLock.take(folder.path)
+        try:
+            folder.store_settings(settings)
+            door = await _recovered(folder, settings)
+            with told_of_the_disk(folder, lambda: what_was_added(folder, urls)):
+                return await door.admit_seeds(urls)
+        finally:
+            lock.release()
 
 
 async def retry(folder: Folder, states: Iterable[State]) -> int:
     """Make every row in `states` due again, and every page that could not be parsed be parsed again; their number."""
     check_facts(folder)
-    lock = FolderLock.take(folder.path)
-    runner = ThreadRunner("limpet-retry")
-    try:
-        await _recovered(folder, folder.load_settings() or Settings())
-        return sum([await _retry_shard(folder, shard, states, runner) for shard in range(folder.facts.shards)])
-    finally:
-        runner.close()
-        lock.release()
+    with told_of_the_disk(folder, lambda: "not all of it is due again"):
+        lock = FolderLock.take(folder.path)
+        runner = ThreadRunner("limpet-retry")
+        try:
+            await _recovered(folder, folder.load_settings() or Settings())
+            return sum([await _retry_shard(folder, shard, states, runner) for shard in range(folder.facts.shards)])
+        finally:
+            runner.close()
+            lock.release()
 
 
 async def _retry_shard(folder: Folder, shard: int, states: Iterable[State], runner: ThreadRunner) -> int:

@@ -1,9 +1,11 @@
 """All shards of a crawl seen from outside, read while their owners write."""
 
+import errno
 from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Self, TypeVar
 
+from limpet.embedded.faults import disk_reason, not_writable
 from limpet.embedded.folder import Folder
 from limpet.model.errors import CannotGoOn
 from limpet.runtime.sqliteopen import OtherVersionError, ReadOnlyFile, TooManyFilesError, open_read_only
@@ -65,6 +67,8 @@ class ShardViews:
         except (OtherVersionError, TooManyFilesError):
             raise
         except CannotGoOn as error:
+            if disk_reason(error) == "full":  # reading takes an index beside the file, a few kB
+                raise not_writable(self._folder.path, OSError(errno.ENOSPC, "")) from error
             raise CannotGoOn(f"{error}; restore it from a copy of the crawl") from error
         return file
 

@@ -28,7 +28,7 @@ from limpet.reconciler.crawl_folder import CrawlFolder, settings_stored_us
 from limpet.reconciler.kinds import AuditKind as Kind
 from limpet.reconciler.report import Collector, Report
 from limpet.reconciler.snapshot import Snapshot, reading
-from limpet.reconciler.verify_rows import failures
+from limpet.reconciler.verify_rows import outcomes
 from limpet.runtime.disk import Disk, SystemDisk
 
 OUTCOMES_BATCH = 1_000
@@ -43,19 +43,27 @@ def audit(folder: CrawlFolder, *, disk: Disk | None = None) -> Report:
     archive = Archive(folder.segment_directories, disk or SystemDisk())
     with Evidence() as evidence:
         reader = ArchiveReader(archive, folder.facts, evidence, out)
-        _read_failures(folder, reader, out)
+        _read_outcomes(folder, reader, out)
         for segment in archive.segments():
             try:
                 reader.read(segment)
             except OSError as error:
                 out.find(Kind.UNREADABLE, segment.name, str(error))
         evidence.settle()
+        _find_unjudged(evidence, out)
         _Judge(evidence, _rules(folder), Readers(folder.facts.agent, evidence.body), out).run()
     _note_floor(out)
     return out.report()
 
 
-def _read_failures(folder: CrawlFolder, reader: ArchiveReader, out: Collector) -> None:
+def _find_unjudged(evidence: Evidence, out: Collector) -> None:
+    """What the rows say was fetched, and no segment shows: nobody can say whether that was polite."""
+    for segment, url, count in evidence.unseen():
+        more = f" and {count - 1:,} more" if count > 1 else ""
+        out.find(Kind.UNJUDGED, segment, f"{url}{more}: fetched, says its row, and not in the archive")
+
+
+def _read_outcomes(folder: CrawlFolder, reader: ArchiveReader, out: Collector) -> None:
     for number in range(folder.facts.shards):
         path = folder.shard_file(number)
         if not path.exists():
@@ -68,8 +76,8 @@ def _read_failures(folder: CrawlFolder, reader: ArchiveReader, out: Collector) -
 
 def _read_shard(shard: Snapshot, reader: ArchiveReader) -> None:
     try:
-        for outcome in failures(shard, OUTCOMES_BATCH):
-            reader.failed(outcome)
+        for outcome in outcomes(shard, OUTCOMES_BATCH):
+            reader.outcome(outcome)
     finally:
         shard.close()
 

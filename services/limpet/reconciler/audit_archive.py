@@ -54,9 +54,12 @@ class ArchiveReader:
         captures.end()
         self._out.checked["segments"] += 1
 
-    def failed(self, outcome: Outcome) -> None:
-        """An outcome; it counts here if something was sent and no HTTP answer came."""
-        if not outcome.failure or outcome.failure in NOT_SENT or outcome.location is not None:
+    def outcome(self, outcome: Outcome) -> None:
+        """An outcome: of an answer, whose record has to be found; of a failure, which counts if something was sent."""
+        if outcome.location is not None:
+            self._evidence.expect(outcome.url, outcome.fetched_us, outcome.location.segment)
+            return
+        if not outcome.failure or outcome.failure in NOT_SENT:
             return
         parts = self.parts(outcome.url, "outcome")
         if parts is not None:

@@ -61,6 +61,7 @@ CREATE TABLE exchange (
   host TEXT, start_us INTEGER, end_us INTEGER, kind INTEGER, authority TEXT, url TEXT, digest TEXT, gap_us INTEGER,
   until_us INTEGER, incarnation INTEGER, place TEXT, address TEXT, connect_us INTEGER, number INTEGER PRIMARY KEY
 );
+CREATE TABLE expected (url TEXT, start_us INTEGER, segment TEXT);
 CREATE TABLE held (
   key TEXT, start_us INTEGER, end_us INTEGER, owned INTEGER, address TEXT, until_us INTEGER, number INTEGER
 );
@@ -82,6 +83,7 @@ class Evidence:
     def __init__(self) -> None:
         self._waiting: list[Exchange] = []
         self._holding: list[Held] = []
+        self._expected: list[tuple[str, int, str]] = []
         self._count = 0
         self._database = sqlite3.connect("", isolation_level=None)
         self._database.execute("PRAGMA journal_mode = OFF").fetchall()
@@ -101,6 +103,12 @@ class Evidence:
         if len(self._waiting) >= BATCH:
             self._flush()
 
+    def expect(self, url: str, start_us: int, segment: str) -> None:
+        """An exchange that the rows know, in a segment that may or may not show it."""
+        self._expected.append((url, start_us, segment))
+        if len(self._expected) >= BATCH:
+            self._flush_expected()
+
     def add_answer(self, answer: Answer, body: bytes | None) -> None:
         """What a request for robots.txt brought; equal bodies are kept once."""
         values = msgspec.structs.astuple(answer)
@@ -111,6 +119,7 @@ class Evidence:
     def settle(self) -> None:
         """Nothing more will be added."""
         self._flush()
+        self._flush_expected()
         self._database.executescript(_INDEXES)
 
     def name_domains(self, domain_of: Callable[[str], str]) -> None:
@@ -134,6 +143,10 @@ class Evidence:
         self._insert("exchange", len(Exchange.__struct_fields__), rows)
         self._waiting.clear()
 
+    def _flush_expected(self) -> None:
+        self._insert("expected", 3, self._expected)
+        self._expected.clear()
+
     def _flush_held(self) -> None:
         self._insert("held", len(Held.__struct_fields__), map(msgspec.structs.astuple, self._holding))
         self._holding.clear()
@@ -149,6 +162,14 @@ class Evidence:
         """Every exchange, host by host, in the order of their starts."""
         sql = "SELECT * FROM exchange ORDER BY host, start_us, kind, url"
         yield from map(_exchange, self._database.execute(sql))
+
+    def unseen(self) -> Iterator[tuple[str, str, int]]:
+        """Segment, a URL and the number of the expected exchanges that no segment showed."""
+        yield from self._database.execute(
+            "SELECT e.segment, min(e.url), count(*) FROM expected AS e JOIN"
+            " (SELECT url, start_us FROM expected EXCEPT SELECT url, start_us FROM exchange) AS m"
+            " ON e.url = m.url AND e.start_us = m.start_us GROUP BY e.segment ORDER BY e.segment"
+        )
 
     def exchange(self, number: int) -> Exchange:
         """One exchange again. KeyError if there is none."""

@@ -143,6 +143,8 @@ class AuditKind(StrEnum):
     """A request that asks for another URL than its record says, so that no verdict on the URL means anything."""
     UNREADABLE = "unreadable"
     """A part of the archive cannot be read, so that it cannot be judged."""
+    UNJUDGED = "unjudged"
+    """A row says that something was fetched whose record is nowhere, so that it cannot be judged."""
     FLOOR_UNKNOWN = "floor_unknown"
     """Note: fetches older than the stored settings: judged by the gap they recorded, not by the floor."""
     INCOMPLETE = "incomplete"

@@ -163,6 +163,6 @@ WHERE o.state = 2 AND o.seq > ? ORDER BY o.seq LIMIT ?;
 -- Rows of one host, as counted for the host cap.
 SELECT urls FROM host WHERE name = ?;
 
--- name: failures_after
+-- name: outcomes_after
 -- A batch of outcomes in the order of completion, after a sequence number.
 SELECT seq, data FROM outcome WHERE seq > ? ORDER BY seq LIMIT ?;

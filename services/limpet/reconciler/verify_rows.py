@@ -233,9 +233,9 @@ def decode_outcome(data: bytes) -> Outcome:
     return _OUTCOME.decode(data)
 
 
-def failures(shard: Snapshot, batch: int) -> Iterator[Outcome]:
+def outcomes(shard: Snapshot, batch: int) -> Iterator[Outcome]:
     """Every readable outcome of a shard, batch by batch, so that no snapshot is held."""
     after = 0
-    while rows := list(shard.rows("failures_after", (after, batch))):
+    while rows := list(shard.rows("outcomes_after", (after, batch))):
         after = rows[-1][0]
         yield from (outcome for _, data in rows if (outcome := _decoded(data)) is not None)

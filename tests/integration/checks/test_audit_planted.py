@@ -387,7 +387,18 @@ def test_a_part_that_cannot_be_read_is_not_passed_over(tmp_path: Path) -> None:
     assert (report.findings, report.checked["pages"]) == ([], 5)
     segments_in(folder, 1)[0].write_bytes(segment.read_bytes())
     report = audit(folder)
-    assert (kinds(report), report.checked["pages"]) == ({"unreadable"}, 4)
+    assert (kinds(report), report.checked["pages"]) == ({"unreadable", "unjudged"}, 4)
+
+
+def test_what_is_gone_from_the_archive_is_not_passed_over(tmp_path: Path) -> None:
+    """Rows say what was fetched; whatever of it no segment shows was judged by nobody, and that is said."""
+    folder = make_crawl(tmp_path / "crawl", CRAWL)
+    for path in segments_in(folder):
+        path.unlink()
+    report = audit(folder)
+    (unjudged,) = [finding for finding in report.findings if finding.kind == "unjudged"]
+    assert unjudged.detail.startswith("http://a.test/")
+    assert "and 4 more" in unjudged.detail
 
 
 def test_a_response_without_metadata_counts_by_its_time(tmp_path: Path) -> None:

@@ -78,6 +78,9 @@ class Proxy:
         except OSError:
             writer.close()
             return
+        except asyncio.CancelledError:
+            writer.close()
+            raise
         both = [
             asyncio.ensure_future(self._requests(reader, behind_writer)),
             asyncio.ensure_future(self._answers(behind_reader, writer)),
@@ -90,6 +93,7 @@ class Proxy:
             await asyncio.gather(*both, return_exceptions=True)
             for end in (writer, behind_writer):
                 end.close()
+            for end in (writer, behind_writer):
                 with contextlib.suppress(OSError):
                     await end.wait_closed()
 

@@ -6,11 +6,11 @@ from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 
 import msgspec
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from limpet.bus.kafka.errors import error_of, of_request
-from limpet.bus.kafka.settings import KafkaSettings, client_config
+from limpet.bus.kafka.settings import KafkaSettings, client_config, reader_config
 from limpet.bus.port import BusUnavailableError
 from limpet.clock.port import Clock
 from limpet.runtime import Runner, ThreadRunner
@@ -20,6 +20,8 @@ Place = tuple[str, int]
 """(the cluster's name of a topic, partition)."""
 
 AGAIN_SECONDS: Final = 0.2
+QUESTIONS: Final = "questions"
+"""The group of the client that asks about logs; it never joins it and commits nothing."""
 
 
 class Health(msgspec.Struct, frozen=True):
@@ -40,7 +42,10 @@ class Cluster:
         self.clock = clock
         self.admin = AdminClient({"log_level": 0, **client_config(settings)})
         self._runner = runner or ThreadRunner("kafka-metadata")
+        self._offsets = runner or ThreadRunner("kafka-offsets")  # one that waits does not hold up the other
+        self._askers: dict[str, Consumer] = {}
         self._sizes: dict[str, int] = {}
+        self._closed = False
 
     async def partitions(self, topic: str) -> int:
         """How many partitions a topic has; asked once. Raises `UnknownTopicError`."""
@@ -72,37 +77,30 @@ class Cluster:
     async def committed(self, group: str, places: Iterable[Place]) -> dict[Place, int]:
         """What a group committed; without an entry where it committed nothing."""
         wanted = [TopicPartition(topic, partition) for topic, partition in places]
-        request = [ConsumerGroupTopicPartitions(self.settings.group(group), wanted)]
 
-        async def ask() -> dict[Place, int]:
-            futures = self.admin.list_consumer_group_offsets(request, request_timeout=self.settings.socket_seconds_max)
-            answer = await answered(next(iter(futures.values())))
-            found = {}
-            for part in answer.topic_partitions:
-                if part.error is not None:
-                    raise KafkaException(part.error)
-                if part.offset >= 0:
-                    found[part.topic, part.partition] = part.offset
-            return found
+        def ask() -> dict[Place, int]:
+            found = sound(self._asker(group).committed(wanted, self.settings.socket_seconds_max))
+            return {(part.topic, part.partition): part.offset for part in found if part.offset >= 0}
 
-        return await self._patiently(f"offsets of group {self.settings.group(group)}", ask)
+        return await self._patiently(f"offsets of group {self.settings.group(group)}", lambda: self._offsets.run(ask))
 
     async def spans(self, places: Iterable[Place]) -> dict[Place, tuple[int, int]]:
         """Where logs begin, and the offset that the next message gets."""
         wanted = list(places)
 
-        async def ask() -> dict[Place, tuple[int, int]]:
-            starts, ends = await asyncio.gather(
-                self._offsets(wanted, OffsetSpec.earliest()), self._offsets(wanted, OffsetSpec.latest())
-            )
-            return {place: (starts[place], ends[place]) for place in wanted}
+        def ask() -> dict[Place, tuple[int, int]]:
+            asker, seconds = self._asker(QUESTIONS), self.settings.socket_seconds_max
+            return {place: asker.get_watermark_offsets(TopicPartition(*place), seconds) for place in wanted}
 
-        return await self._patiently("the ends of logs", ask)
+        return await self._patiently("the ends of logs", lambda: self._offsets.run(ask))
 
-    async def _offsets(self, places: list[Place], spec: OffsetSpec) -> dict[Place, int]:
-        request = {TopicPartition(topic, partition): spec for topic, partition in places}
-        futures = self.admin.list_offsets(request, request_timeout=self.settings.socket_seconds_max)
-        return {(part.topic, part.partition): (await answered(future)).offset for part, future in futures.items()}
+    def _asker(self, group: str) -> Consumer:
+        """A client that reads nothing. The admin client's question for a group's offsets is not used: an answer that
+        comes after its time has ended the process (assertion in librdkafka 2.15, seen with a frozen broker).
+        """
+        if group not in self._askers:
+            self._askers[group] = Consumer({"log_level": 0, **reader_config(self.settings, group)})
+        return self._askers[group]
 
     async def _patiently(self, what: str, ask: Callable[[], Awaitable[T]]) -> T:
         end = self.clock.monotonic() + self.settings.request_seconds_max
@@ -124,9 +122,27 @@ class Cluster:
 
     async def close(self) -> None:
         """Ask nothing more."""
+        if self._closed:
+            return
+        self._closed = True
+        await self._offsets.run(self._close_askers)
+        self._offsets.close()
         self._runner.close()
+
+    def _close_askers(self) -> None:
+        for asker in self._askers.values():
+            asker.close()
+        self._askers.clear()
 
 
 async def answered(future: Future[T]) -> T:
     """The driver's future, awaited. A caller that goes away does not cancel it: the driver would trip over that."""
     return await asyncio.shield(asyncio.wrap_future(future))
+
+
+def sound(parts: list[TopicPartition]) -> list[TopicPartition]:
+    """The parts, none of which has an error. Raises KafkaException."""
+    for part in parts:
+        if part.error is not None:
+            raise KafkaException(part.error)
+    return parts

@@ -52,8 +52,14 @@ class Reader:
         """Fetch a partition from the inbox's next offset on; again, if it is fetched already."""
         if place in self.inboxes:
             self.unassign(place)
-        self.inboxes[place] = inbox
-        self.driver.incremental_assign([TopicPartition(*place, inbox.next)])
+        self.begin({place: inbox})
+
+    def begin(self, inboxes: dict[Place, Inbox]) -> None:
+        """Fetch what is not fetched yet. What was paused in an earlier assignment would still be: it is resumed."""
+        self.inboxes.update(inboxes)
+        parts = [TopicPartition(*place, inbox.next) for place, inbox in inboxes.items()]
+        self.driver.incremental_assign(parts)
+        self.driver.resume(parts)
 
     def unassign(self, place: Place) -> None:
         """Stop fetching a partition."""

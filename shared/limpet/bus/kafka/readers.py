@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaException, TopicPartition
 
-from limpet.bus.kafka.cluster import Cluster, Place
+from limpet.bus.kafka.cluster import Cluster, Place, sound
 from limpet.bus.kafka.commits import Commits
 from limpet.bus.kafka.consumer import FIRST_OFFSET, KafkaConsumer
 from limpet.bus.kafka.errors import error_of
@@ -122,14 +122,13 @@ class KafkaMember(_Consumers):
             (part.topic, part.partition): _inbox(self._cluster.settings, max(part.offset, FIRST_OFFSET))
             for part in found
         }
-        self._reader.inboxes.update(inboxes)
-        driver.incremental_assign([TopicPartition(*place, inbox.next) for place, inbox in inboxes.items()])
+        self._reader.begin(inboxes)
         self._loop.call_soon_threadsafe(self._add, inboxes)
 
     def _committed(self, driver: Any, parts: list[TopicPartition]) -> list[TopicPartition]:
         for left in reversed(range(COMMITTED_TRIES)):
             try:
-                return _sound(driver.committed(parts, self._cluster.settings.socket_seconds_max))
+                return sound(driver.committed(parts, self._cluster.settings.socket_seconds_max))
             except KafkaException as exception:
                 if not left:
                     self._fail(parts, exception)
@@ -161,14 +160,6 @@ class KafkaMember(_Consumers):
             if (consumer := self._consumers.pop(place, None)) is not None:
                 consumer.lose()
         self._changed.set()
-
-
-def _sound(parts: list[TopicPartition]) -> list[TopicPartition]:
-    """The parts, none of which has an error. Raises KafkaException."""
-    for part in parts:
-        if part.error is not None:
-            raise KafkaException(part.error)
-    return parts
 
 
 def _inbox(settings: KafkaSettings, offset: int) -> Inbox:

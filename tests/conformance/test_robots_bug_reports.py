@@ -50,6 +50,27 @@ def test_g15_escapes_and_special_characters(rule: str, path: str, allowed: bool)
     assert _allows(f"User-agent: *\nDisallow: {rule}\n".encode(), path) is allowed
 
 
+@pytest.mark.parametrize(
+    ("allow", "path", "allowed"),
+    [
+        ("/%7Ejoe/", "/~joe/x", True),
+        ("/%7ejoe/", "/~joe/x", True),
+        ("/~joe/", "/%7Ejoe/x", True),
+        ("/foo%62", "/foob", True),
+        ("/%66%6F%6f$", "/foo", True),
+        ("/foo%62", "/fooc", False),
+        ("/a%2Fb", "/a/b", False),
+        ("/a/b", "/a%2Fb", False),
+        ("/%257Ejoe/", "/~joe/x", False),
+    ],
+)
+def test_an_allow_with_needless_escapes_allows_what_it_names(allow: str, path: str, allowed: bool) -> None:
+    """RFC 9309 section 2.2.2: unreserved octets are compared decoded, and no others are."""
+    body = f"User-agent: *\nDisallow: /\nAllow: {allow}\n".encode()
+    assert _allows(body, path) is allowed
+    assert not _allows(body + f"Disallow: {path}z\n".encode(), path + "z"), "a longer Disallow wins"
+
+
 def _padding(lines: int) -> bytes:
     return b"User-agent: *\n" + b"".join(b"Disallow: /pad%05d/\n" % number for number in range(lines))
 

@@ -2,7 +2,8 @@
 
 RFC 9309 section 2.2.2 compares paths after decoding escaped unreserved characters (``%62`` is ``b``) and encoding
 everything that a URI may not hold; Google's parser, which site owners test against, compares escapes as they are
-written. Both are in use, so both are asked and the stricter answer counts (see ``limpet.robots.rules``).
+written. Both are in use, so both are asked and the stricter answer counts (see ``limpet.robots.rules``). Only an Allow
+is never lost to the spelling of an unreserved character, which the RFC compares decoded beyond doubt.
 """
 
 from __future__ import annotations
@@ -66,6 +67,9 @@ DECODED: Final = Reading(kept=_LEGAL, decoded=_DECODED, stray=b"%25")
 
 AS_WRITTEN: Final = Reading(kept=_ASCII, decoded=b"", stray=b"%")
 """Escapes compared as written, hex in upper case, bytes beyond ASCII escaped: a rule ``/*%`` sees every escape."""
+
+UNRESERVED_DECODED: Final = Reading(kept=_ASCII, decoded=_UNRESERVED, stray=b"%")
+"""As written, but for needless escapes: an Allow is the same however letters are spelt (RFC 3986 section 6.2.2.2)."""
 
 
 def is_plain(octets: bytes) -> bool:

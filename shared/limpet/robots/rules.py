@@ -9,7 +9,7 @@ import msgspec
 
 from limpet.robots import lines
 from limpet.robots.lines import Kind
-from limpet.robots.octets import AS_WRITTEN, DECODED, is_plain, printable, target
+from limpet.robots.octets import AS_WRITTEN, DECODED, UNRESERVED_DECODED, is_plain, printable, target
 from limpet.robots.patterns import TOO_MUCH_WORK, Match, PatternTable, Rule
 
 SITEMAPS_MAX: Final = 1_000
@@ -43,16 +43,18 @@ class _Block:
 class _Group:
     """The rules of some blocks, merged (section 2.2.1) and compiled."""
 
-    __slots__ = ("as_written", "decoded")
+    __slots__ = ("_allows", "_freeing", "as_written", "decoded")
 
     def __init__(self, blocks: list[_Block]) -> None:
         rules = [rule for block in blocks for rule in block.rules]
+        self._allows = [rule for rule in rules if rule.allow]
+        self._freeing: PatternTable | None = None
         self.decoded = PatternTable(rules, DECODED)
         as_written = PatternTable(rules, AS_WRITTEN)
         self.as_written = self.decoded if as_written.patterns == self.decoded.patterns else as_written
 
     def best(self, path: bytes) -> Match:
-        """The stricter of the two readings of escapes."""
+        """The stricter of the two readings of escapes, an Allow being the same however its letters are spelt."""
         plain = is_plain(path)
         decoded = path if plain else DECODED(path)
         found = self.decoded.best(decoded)
@@ -62,7 +64,17 @@ class _Group:
         if self.as_written is self.decoded and as_written == decoded:
             return found
         other = self.as_written.best(as_written)
-        return found if other.allowed else other
+        if other.allowed or self._frees(path, other):
+            return found
+        return other
+
+    def _frees(self, path: bytes, forbidding: Match) -> bool:
+        """Whether an Allow that needless escapes alone keep apart from the path is as long as the rule that forbids."""
+        if forbidding is TOO_MUCH_WORK or not self._allows:
+            return False
+        if self._freeing is None:  # seldom needed
+            self._freeing = PatternTable(self._allows, UNRESERVED_DECODED)
+        return self._freeing.best(UNRESERVED_DECODED(path)).rank > forbidding.rank
 
 
 class Rules:

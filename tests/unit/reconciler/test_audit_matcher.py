@@ -181,10 +181,15 @@ def test_what_protego_alone_forbids_has_a_name(body: str, agent: str, path: str,
         (b"User-agent: *\nDisallow: /a%3cb", "/a%3cb", False),
         (b"User-agent: *\nDisallow: /*a*b$", "/xxaxxb", False),
         (b"\xff\x00\xfe", "/", True),
+        (b"User-agent: *\nDisallow: /\nAllow: /%7Ejoe/", "/~joe/x", True),
+        (b"User-agent: *\rDisallow: /\r allow : /%7ejoe/", "/~joe/x", True),
+        (b"User-agent: *\nDisallow: /\nAllow: /~joe/", "/%7ejoe/x", True),
+        (b"User-agent: *\nDisallow: /\nAllow: /a%2fb", "/a/b", False),
+        (b"User-agent: *\nDisallow: /~joe/\nAllow: /%7E", "/~joe/x", False),
     ],
 )
 def test_googles_parser_is_asked_so_that_it_understands(body: bytes, path: str, allowed: bool) -> None:
-    """Escapes in upper case, `/robots.txt` exempt, any bytes."""
+    """Escapes in upper case, needless ones undone for an Allow, `/robots.txt` exempt, any bytes."""
     if not is_installed():
         pytest.skip("Google's parser has no wheel for this machine")
     assert Google(body, "limpet").allows(f"http://a.test{path}") is allowed

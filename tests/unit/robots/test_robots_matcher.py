@@ -103,10 +103,36 @@ def test_percent_encoding(pattern: str, path: str, forbidden: bool) -> None:
     assert _forbids(pattern, path) is forbidden
 
 
-def test_an_allow_must_hold_in_both_readings_of_escapes() -> None:
-    """Where spelling decides whether a URL is allowed, it is not."""
-    assert not _decide("Disallow: /\nAllow: /%7Ejim\n", "/~jim").allowed
-    assert _decide("Disallow: /\nAllow: /%7Ejim\n", "/%7ejim").allowed
+@pytest.mark.parametrize(
+    ("rules", "path", "allowed"),
+    [
+        ("Disallow: /\nAllow: /%7Ejoe/", "/~joe/x", True),
+        ("Disallow: /\nAllow: /~joe/", "/%7Ejoe/x", True),
+        ("Disallow: /\nAllow: /%7ejoe/", "/%7Ejoe/x", True),
+        ("Disallow: /\nAllow: /foo%62", "/foob", True),
+        ("Disallow: /\nAllow: /*%62$", "/foob", True),
+        ("Disallow: /\nAllow: /foo%62", "/fooa", False),
+        ("Disallow: /foo\nAllow: /fo%6F", "/foo", True),
+        ("Disallow: /foob\nAllow: /%66oo", "/foob", False),
+        ("Disallow: /%7Ejoe/\nAllow: /~joe/", "/~joe/x", True),
+        ("Disallow: /%66oob\nAllow: /foo", "/foob", False),
+        ("Disallow: /*%\nAllow: /~", "/%7Ea", False),
+        ("Disallow: /*%\nAllow: /", "/%7Ea", False),
+        ("Disallow: /\nAllow: /a%2Fb", "/a/b", False),
+        ("Disallow: /\nAllow: /a/b", "/a%2Fb", False),
+        ("Disallow: /\nAllow: /%2A", "/x", False),
+        ("Disallow: /\nAllow: /%252e", "/.", False),
+        ("Disallow: /", "/~joe/x", False),
+    ],
+)
+def test_an_allow_is_the_same_however_unreserved_octets_are_spelt(rules: str, path: str, allowed: bool) -> None:
+    """RFC 9309 section 2.2.2: they are compared decoded; reserved ones never, and no Disallow loses by it."""
+    assert _decide(rules + "\n", path).allowed is allowed
+
+
+def test_an_allow_must_hold_in_both_readings_of_other_escapes() -> None:
+    """Where the spelling of what is not unreserved decides whether a URL is allowed, it is not."""
+    assert not _decide("Disallow: /\nAllow: /%24\n", "/$").allowed
     assert _decide("Disallow: /\nAllow: /caf\u00e9\n", "/caf%C3%A9").allowed
 
 

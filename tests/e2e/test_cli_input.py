@@ -203,6 +203,15 @@ def test_a_stdout_that_takes_nothing_costs_one_line(
     assert (result.returncode, result.stderr) == (code, stderr)
 
 
+def test_a_display_that_nobody_sees_ends_no_run(tmp_path: Path) -> None:
+    """A full stderr costs the display, not the crawl."""
+    words = f"crawl http://127.0.0.1:9/ --owned 127.0.0.1 --patience 0 --into {tmp_path}/crawl"
+    command = f"unset PYTHONUNBUFFERED; {sys.executable} -m limpet.cli.entry {words} 2>/dev/full"
+    result = subprocess.run(["sh", "-c", command], capture_output=True, check=False, text=True)
+    assert result.returncode == 3
+    assert "Nothing can be fetched within patience" in result.stdout
+
+
 def test_an_error_that_nobody_hears_has_its_exit_code(tmp_path: Path) -> None:
     """A complaint that cannot be printed changes nothing."""
     command = f"{sys.executable} -m limpet.cli.entry status {tmp_path}/none 2>/dev/full"

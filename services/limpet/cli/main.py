@@ -5,6 +5,7 @@ import io
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import Final, TextIO
 
@@ -28,6 +29,16 @@ def main(argv: Sequence[str] | None = None, *, at_work: Callable[[], None] = not
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that lacks a character is no reason to fail
+    code = _outcome(argv, at_work)
+    try:
+        sys.stderr.flush()
+    except OSError:
+        _leave_to_the_void(sys.stderr)  # nobody is there to be told; the exit code tells
+    return code
+
+
+def _outcome(argv: Sequence[str] | None, at_work: Callable[[], None]) -> int:
+    """The exit code, whatever goes wrong."""
     try:
         code = _run(argv, at_work)
         flush()
@@ -73,11 +84,8 @@ def _complain(error: BaseException, code: int) -> int:
         text = too_many_files()
     if isinstance(error, CannotPrintError):
         _leave_to_the_void(sys.stdout)
-    try:
+    with suppress(OSError):
         sys.stderr.write(f"{PROGRAM}: {plain(text)}\n")
-        sys.stderr.flush()
-    except OSError:
-        _leave_to_the_void(sys.stderr)  # nobody is there to be told; the exit code tells
     return code
 
 

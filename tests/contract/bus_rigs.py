@@ -12,6 +12,7 @@ from msgspec import structs
 from limpet.bus import Capabilities, Consumer, Producer, kafka, sqlite
 from limpet.bus.kafka import KafkaBus, KafkaSettings, TopicSpec
 from limpet.bus.kafka.cluster import answered
+from limpet.bus.kafka.topics import HEALTH
 from limpet.bus.sqlite import SqliteConsumer, SqliteLog, SqliteProducer
 from limpet.clock import SystemClock
 from limpet.model.events import TOPICS
@@ -132,11 +133,11 @@ class KafkaBusRig:
             return
         self._made = True
         if self._double is not None:
-            for topic in TOPICS:
+            for topic in [HEALTH, *TOPICS]:
                 self._double.create(self._settings.topic(topic))
             return
         spec = TopicSpec(name="", partitions=SOURCES, replication=1, min_insync=1)
-        await self._buses[0].topics.ensure([structs.replace(spec, name=topic) for topic in TOPICS])
+        await self._buses[0].topics.ensure([structs.replace(spec, name=topic) for topic in [HEALTH, *TOPICS]])
 
     def _bus(self) -> KafkaBus:
         return KafkaBus(self._settings, SystemClock(), min_insync=1)

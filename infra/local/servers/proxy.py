@@ -71,15 +71,17 @@ class Proxy:
         task = asyncio.ensure_future(self._serve(reader, writer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda _: writer.close())  # also if it was cancelled before it began
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        opening = asyncio.ensure_future(asyncio.open_connection(*self._target))
         try:
-            behind_reader, behind_writer = await asyncio.open_connection(*self._target)
+            behind_reader, behind_writer = await asyncio.shield(opening)
         except OSError:
-            writer.close()
             return
         except asyncio.CancelledError:
-            writer.close()
+            with contextlib.suppress(OSError):
+                (await opening)[1].close()
             raise
         both = [
             asyncio.ensure_future(self._requests(reader, behind_writer)),

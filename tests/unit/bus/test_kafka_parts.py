@@ -59,7 +59,7 @@ def test_a_topic_that_cannot_keep_its_promise_is_refused() -> None:
     """More replicas in sync than there are replicas."""
     with pytest.raises(UsageError, match="3"):
         TopicSpec(name="a", replication=2, min_insync=3)
-    assert [spec.name for spec in specs_of(TopicSpec(name=""), topics=["a"])] == ["a", "a.retry", "a.dead"]
+    assert [spec.name for spec in specs_of(TopicSpec(name=""), topics=["a"])] == ["health", "a", "a.retry", "a.dead"]
 
 
 # -- errors ------------------------------------------------------------------------------------------------------------

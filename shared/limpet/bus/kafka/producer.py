@@ -1,5 +1,6 @@
 """`Producer` on Kafka."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ from limpet.bus.kafka.cluster import Cluster
 from limpet.bus.kafka.delivery import Delivery, Outgoing, Receipts
 from limpet.bus.kafka.errors import of_publish, refusal
 from limpet.bus.kafka.settings import producer_config
+from limpet.bus.kafka.topics import HEALTH
 from limpet.bus.port import BusUnavailableError, OversizedError, Position, UnknownTopicError
 from limpet.model.errors import Indefinite, LimpetError
 
@@ -92,15 +94,28 @@ class KafkaProducer:
 
     # -- health and backlog ------------------------------------------------------------------------------------------
     async def healthy(self) -> None:
-        """See `Producer.healthy`: a confirmation of the last second, else leaders and replicas in sync."""
-        delivery = self._delivery
-        if delivery is not None:
-            if (waiting := delivery.oldest_seconds()) > STALLED_SECONDS:
-                raise Indefinite(f"kafka: a publish has been waiting for {waiting:.0f} s")
-            if self._cluster.clock.monotonic() - delivery.confirmed < HEALTHY_SECONDS:
-                return
+        """See `Producer.healthy`: a confirmation of the last second confirms it, else one is asked for."""
+        delivery = self._current()
+        if (waiting := delivery.oldest_seconds()) > STALLED_SECONDS:
+            raise Indefinite(f"kafka: a publish has been waiting for {waiting:.0f} s")
+        if self._cluster.clock.monotonic() - delivery.confirmed < HEALTHY_SECONDS:
+            return
         for topic in self._topics:
             await self._check_topic(self._settings.topic(topic))
+        await self._probe(delivery)
+
+    async def _probe(self, delivery: Delivery) -> None:
+        """One empty message to every leader. Metadata alone proves nothing: without a quorum it is as it was."""
+        name = self._settings.topic(HEALTH)
+        leaders = (await self._cluster.health(name)).leaders
+        places = {leader: partition for partition, leader in enumerate(leaders)}
+        try:
+            async with asyncio.timeout(STALLED_SECONDS):
+                receipts = await delivery.send(name, [Outgoing(partition, b"") for partition in places.values()])
+        except TimeoutError:
+            raise Indefinite(f"kafka: nothing was confirmed for {STALLED_SECONDS:.0f} s") from None
+        if receipts.errors:
+            raise self._failure(name, receipts)
 
     async def _check_topic(self, name: str) -> None:
         health = await self._cluster.health(name)

@@ -17,6 +17,8 @@ LEADERS_SECONDS_MAX: Final = 15.0
 DAY_SECONDS: Final = 86_400
 RETRY: Final = ".retry"
 DEAD: Final = ".dead"
+HEALTH: Final = "health"
+"""Takes empty messages, which nobody reads: that they are confirmed is their sense."""
 
 
 class TopicSettingsError(UsageError):
@@ -54,8 +56,8 @@ class TopicSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def specs_of(base: TopicSpec, *, topics: Sequence[str] = TOPICS) -> list[TopicSpec]:
-    """What one crawl needs: every topic with its retry and dead-letter topics, all made like `base`."""
-    names = [topic + suffix for topic in topics for suffix in ("", RETRY, DEAD)]
+    """What one crawl needs: every topic with its retry and dead-letter topics, and `HEALTH`, all made like `base`."""
+    names = [HEALTH, *(topic + suffix for topic in topics for suffix in ("", RETRY, DEAD))]
     return [msgspec.structs.replace(base, name=name) for name in names]
 
 

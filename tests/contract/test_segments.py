@@ -349,6 +349,23 @@ def test_recovery_twice_is_recovery_once(rig: SegmentRig) -> None:
     run(main, rig)
 
 
+def test_what_was_cut_is_gone_for_those_who_read_it(rig: SegmentRig) -> None:
+    """A store that has read a torn tail reads the end of the segment there once it was cut."""
+
+    async def main() -> None:
+        name = "limpet-20270115080000000-00000-dead.warc.gz"
+        kept = warcinfo(name) + b"".join(capture(1))
+        await rig.plant(f"{name}.open", kept + b"torn")
+        store = rig.store()
+        assert await store.read_raw(name, 0, len(kept) + 100) == kept + b"torn"
+        assert await store.recover(name, len(kept))
+        assert await store.read_raw(name, len(kept) - 2, 6) == kept[-2:]
+        with pytest.raises(ValueError, match="no replica"):
+            await store.read(Location(name, len(kept), 4))
+
+    run(main, rig)
+
+
 def test_raw_reads_are_short_at_the_end(rig: SegmentRig) -> None:
     """Scanning reads see every byte once and then nothing."""
 

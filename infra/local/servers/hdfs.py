@@ -52,6 +52,8 @@ SETTINGS: Final[Mapping[str, str]] = {
     # neither shall meet one that has been silent for a while.
     "dfs.namenode.avoid.write.stale.datanode": "true",
     "dfs.namenode.avoid.read.stale.datanode": "true",
+    # With three DataNodes none is busier than it may be: every pipeline shall have them all.
+    "dfs.namenode.redundancy.considerLoad": "false",
     "dfs.namenode.fs-limits.min-block-size": "65536",
     "dfs.client.block.write.replace-datanode-on-failure.enable": "true",
     "dfs.client.block.write.replace-datanode-on-failure.policy": "DEFAULT",

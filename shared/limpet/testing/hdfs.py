@@ -3,7 +3,7 @@
 It is a fake, not a model of HDFS: what it does was seen on HDFS 3.4 and is held against real servers by the same suite.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from limpet.segments.hdfs.cluster import Block, FileBlocks, HdfsFault, LeaseLost, Room
 
@@ -52,7 +52,8 @@ class MemoryHdfs:
 
     `up`: the NameNode answers. `repairs`: a writer goes on with the DataNodes that are left, saying nothing; otherwise
     its sync fails. `unnoticed`: dead DataNodes that the NameNode still takes for alive. `recovery_polls`: how often
-    `recover_lease` says "not yet".
+    `recover_lease` says "not yet". `lost_replies`: so many syncs are carried out, and reported as failed. `pause`: what
+    every call takes before it does anything.
     """
 
     def __init__(self, *, datanodes: int = 3, replication: int = 3, block_bytes: int = 134_217_728) -> None:
@@ -60,6 +61,8 @@ class MemoryHdfs:
         self.repairs = False
         self.recovery_polls = 0
         self.free_bytes = 10**15
+        self.lost_replies = 0
+        self.pause: Callable[[], Awaitable[None]] | None = None
         self.unnoticed: set[str] = set()
         self.inodes: dict[str, MemoryInode] = {}
         self.calls: dict[str, int] = {}
@@ -99,7 +102,7 @@ class MemoryHdfs:
     # -- the port ------------------------------------------------------------------------------------------------------
     async def create(self, path: str, *, overwrite: bool = False) -> "MemoryHdfsFile":
         """See `Hdfs.create`."""
-        self._ask("create")
+        await self.ask("create")
         if path in self.inodes and not overwrite:
             raise FileExistsError(path)
         inode = self.inodes[path] = MemoryInode()
@@ -108,13 +111,13 @@ class MemoryHdfs:
 
     async def open(self, path: str) -> "MemoryHdfsReader":
         """See `Hdfs.open`."""
-        self._ask("open")
+        await self.ask("open")
         inode = self._inode(path)
         return MemoryHdfsReader(inode.data[: inode.closed_bytes])
 
     async def tail(self, path: str, offset: int, size_bytes: int, datanode: str) -> bytes:
         """See `Hdfs.tail`."""
-        self._ask("tail")
+        await self.ask("tail")
         if datanode not in self.live:
             raise HdfsFault(f"{datanode} cannot be reached")
         inode = self._inode(path)
@@ -122,7 +125,7 @@ class MemoryHdfs:
 
     async def blocks(self, path: str, offset: int, size_bytes: int) -> FileBlocks:
         """See `Hdfs.blocks`."""
-        self._ask("blocks")
+        await self.ask("blocks")
         inode, found, start = self._inode(path), list[Block](), 0
         for block in inode.blocks:
             length = len(block.data) if block.complete else max(0, inode.synced - start)
@@ -135,17 +138,17 @@ class MemoryHdfs:
 
     async def size(self, path: str) -> int:
         """See `Hdfs.size`."""
-        self._ask("size")
+        await self.ask("size")
         return self._inode(path).synced
 
     async def files(self, folder: str) -> dict[str, int]:
         """See `Hdfs.files`."""
-        self._ask("files")
+        await self.ask("files")
         return {path: inode.synced for path, inode in self.inodes.items() if path.startswith(f"{folder}/")}
 
     async def recover_lease(self, path: str) -> bool:
         """See `Hdfs.recover_lease`. What had reached the DataNodes without a sync is kept: HDFS may do so."""
-        self._ask("recover_lease")
+        await self.ask("recover_lease")
         inode = self._inode(path)
         if inode.held:
             if inode.writer is not None:
@@ -158,7 +161,7 @@ class MemoryHdfs:
 
     async def truncate(self, path: str, size_bytes: int) -> None:
         """See `Hdfs.truncate`."""
-        self._ask("truncate")
+        await self.ask("truncate")
         inode = self._inode(path)
         if inode.held:
             raise HdfsFault(f"{path} has a writer")
@@ -166,24 +169,24 @@ class MemoryHdfs:
 
     async def rename(self, source: str, target: str) -> None:
         """See `Hdfs.rename`."""
-        self._ask("rename")
+        await self.ask("rename")
         self.inodes[target] = self._inode(source)
         del self.inodes[source]
 
     async def delete(self, path: str) -> None:
         """See `Hdfs.delete`."""
-        self._ask("delete")
+        await self.ask("delete")
         self.inodes.pop(path, None)
 
     async def mkdirs(self, path: str) -> None:
         """See `Hdfs.mkdirs`."""
-        self._ask("mkdirs")
+        await self.ask("mkdirs")
         if not path.startswith("/"):
             raise HdfsFault(f"{path} is not absolute")
 
     async def room(self) -> Room:
         """See `Hdfs.room`."""
-        self._ask("room")
+        await self.ask("room")
         return Room(datanodes=len(self._believed()), free_bytes=self.free_bytes)
 
     async def close(self) -> None:
@@ -192,7 +195,6 @@ class MemoryHdfs:
     # -- inside --------------------------------------------------------------------------------------------------------
     def pipeline(self) -> list[str]:
         """The DataNodes of a new block; refused when one that is chosen is dead."""
-        self._ask("pipeline")
         chosen = sorted(self._believed())[: self._replication]
         if not chosen or not self.live.issuperset(chosen):
             raise HdfsFault("connection refused")
@@ -212,7 +214,6 @@ class MemoryHdfs:
 
     def sync(self, inode: MemoryInode) -> None:
         """Every DataNode of the pipeline syncs; the NameNode learns the length."""
-        self._ask("hsync")
         for block in inode.blocks[-1:]:
             left = [node for node in block.replicas if node in self.live]
             if left != block.replicas and not (self.repairs and left):
@@ -228,8 +229,11 @@ class MemoryHdfs:
             raise FileNotFoundError(path)
         return self.inodes[path]
 
-    def _ask(self, verb: str) -> None:
+    async def ask(self, verb: str) -> None:
+        """Count a call; it takes its time, and a NameNode."""
         self.calls[verb] = self.calls.get(verb, 0) + 1
+        if self.pause is not None:
+            await self.pause()
         if not self.up:
             raise HdfsFault("no NameNode answers")
 
@@ -250,10 +254,14 @@ class MemoryHdfsFile:
 
     async def hsync(self) -> None:
         """See `HdfsFile.hsync`."""
+        await self._hdfs.ask("hsync")
         self._check()
         pending, self._pending = self._pending, b""
         self._hdfs.put(self._inode, pending)
         self._hdfs.sync(self._inode)
+        if self._hdfs.lost_replies:
+            self._hdfs.lost_replies -= 1
+            raise HdfsFault("no answer in time")
 
     async def close(self) -> None:
         """See `HdfsFile.close`."""

@@ -441,3 +441,39 @@ def test_an_idle_segment_that_lost_replicas_is_given_up() -> None:
         await writer.close()
 
     run(main())
+
+
+def test_a_file_taken_between_sync_and_count() -> None:
+    """The sync still went through, the file was closed a moment later: not acknowledged, recovery may have cut it."""
+
+    async def main() -> None:
+        bench = Bench()
+        writer = await bench.writer()
+        first = await writer.append(capture(1))
+        path = bench.path(first[0])
+
+        async def take() -> None:
+            inode = bench.hdfs.inodes[path]
+            if inode.synced > first[2].offset + first[2].length:
+                inode.keep(inode.synced)
+
+        bench.hdfs.pause = take
+        with pytest.raises(CannotGoOn, match="held for dead"):
+            await writer.append(capture(2))
+        await writer.close()
+
+    run(main())
+
+
+def test_sealing_leaves_no_file_open() -> None:
+    """Segment and index are complete files, which nobody has to take from anybody."""
+
+    async def main() -> None:
+        bench = Bench()
+        writer = await bench.writer()
+        await writer.append(capture(1))
+        await writer.close()
+        assert len(bench.hdfs.inodes) == 2
+        assert not any(inode.held for inode in bench.hdfs.inodes.values())
+
+    run(main())

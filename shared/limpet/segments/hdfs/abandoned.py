@@ -5,7 +5,7 @@ from typing import Final
 
 from limpet.clock.port import Clock
 from limpet.segments.hdfs.cluster import Hdfs, HdfsFault
-from limpet.segments.hdfs.files import give_back
+from limpet.segments.hdfs.files import give_back, remove
 from limpet.segments.hdfs.growing import GrowingSegment
 from limpet.segments.hdfs.settings import Alert, HdfsSettings
 
@@ -13,7 +13,10 @@ AT_ONCE_MAX: Final = 4
 
 
 class Abandoned:
-    """A file whose writer let go stays open on the NameNode until its lease is recovered."""
+    """A file whose writer let go stays open on the NameNode until its lease is recovered.
+
+    One in which nothing was ever acknowledged is removed instead, still open, so that recovery never meets it.
+    """
 
     def __init__(self, hdfs: Hdfs, settings: HdfsSettings, clock: Clock, alert: Alert) -> None:
         self._hdfs = hdfs
@@ -40,15 +43,17 @@ class Abandoned:
             await asyncio.wait(left)
 
     async def _give_back(self, segment: GrowingSegment) -> None:
+        seconds_max = self._settings.recover_seconds_max
         try:
             async with self._slots:
-                size_bytes = await give_back(self._hdfs, self._clock, segment.path, self._settings.recover_seconds_max)
+                if not segment.size_bytes:
+                    await remove(self._hdfs, self._clock, segment.path, seconds_max)
+                    return
+                size_bytes = await give_back(self._hdfs, self._clock, segment.path, seconds_max)
                 if size_bytes < segment.size_bytes:
                     detail = f"{segment.name} has {size_bytes} bytes, {segment.size_bytes} were acknowledged"
                     self._alert("acknowledged_lost", detail)
-                elif not size_bytes:
-                    await self._hdfs.delete(segment.path)  # it never held anything
         except FileNotFoundError:
-            return  # never made, or sealed
+            return  # sealed
         except HdfsFault as error:
             self._alert("lease_not_recovered", str(error))

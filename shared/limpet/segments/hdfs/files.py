@@ -1,5 +1,6 @@
 """Steps on whole files that several rooms of this adapter take: give back, cut, write, seal."""
 
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from limpet.clock.port import Clock
@@ -18,17 +19,37 @@ async def give_back(hdfs: Hdfs, clock: Clock, path: str, seconds_max: float) -> 
     a length that holds everything synced; that takes about a second, longer while one of them is dead or frozen. Tried
     again until `seconds_max` have passed, a NameNode that is down included. FileNotFoundError, `HdfsFault`.
     """
+
+    async def closed() -> bool:
+        return await hdfs.recover_lease(path)
+
+    await _insist(closed, clock, f"{path} was not closed", seconds_max)
+    return await hdfs.size(path)
+
+
+async def remove(hdfs: Hdfs, clock: Clock, path: str, seconds_max: float) -> None:
+    """Remove a file, tried again like `give_back`."""
+
+    async def gone() -> bool:
+        await hdfs.delete(path)
+        return True
+
+    await _insist(gone, clock, f"{path} was not removed", seconds_max)
+
+
+async def _insist(step: Callable[[], Awaitable[bool]], clock: Clock, failure: str, seconds_max: float) -> None:
+    """Ask until the answer is yes; `HdfsFault` when the time is over."""
     deadline = clock.monotonic() + seconds_max
     pause = POLL_SECONDS
-    trouble = "its lease was not recovered"
+    trouble = "not yet"
     while True:
         try:
-            if await hdfs.recover_lease(path):
-                return await hdfs.size(path)
+            if await step():
+                return
         except HdfsFault as error:
             trouble = str(error)
         if clock.monotonic() + pause > deadline:
-            raise HdfsFault(f"{path} was not closed within {seconds_max:g} s: {trouble}")
+            raise HdfsFault(f"{failure} within {seconds_max:g} s: {trouble}")
         await clock.sleep(pause)
         pause = min(2 * pause, POLL_SECONDS_MAX)
 

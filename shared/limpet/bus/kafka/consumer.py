@@ -55,10 +55,10 @@ class KafkaConsumer:
         self._commits = commits
         self._place = place
         self._inbox = inbox
-        self._work = Finished(inbox.next)
+        self._work = Finished(inbox.start)
         self._news = asyncio.Event()
         self._lost = False
-        commits.begin(place, inbox.next)
+        commits.begin(place, inbox.start)
 
     @property
     def partition(self) -> int:

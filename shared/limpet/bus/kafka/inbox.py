@@ -25,6 +25,7 @@ class Inbox:
         self._bytes_max = bytes_max
         self._lock = threading.Lock()
         self._paused = False
+        self.start = offset  # `next` moves on as soon as the polling thread has something
         self.next = offset
         self.missing = False
         self.error: KafkaError | None = None

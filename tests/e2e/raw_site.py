@@ -22,12 +22,14 @@ from limpet.cli.main import main
 from limpet.clock import SystemClock
 from limpet.testing.web import RawOrigin, Step
 from limpet.warc import Record, members, parse_record, split_response
+from scenarios.procfs import family, usages
 
 AUTHORITY = b"@AUTHORITY@"
 """Stands for `host:port` of the site in what it sends."""
 NOT_FOUND: tuple[Step, ...] = (b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",)
 ROBOTS = "/robots.txt"
 BLOCK_BYTES_MAX = 100_000_000
+LOOK_SECONDS = 0.1
 
 Steps = Sequence[Step]
 Answer = bytes | Steps | Callable[[int], Steps]
@@ -146,6 +148,20 @@ class RawSites:
         return sum(_target(head) == ROBOTS for head in self.heads(name))
 
 
+def _peak_bytes(process: subprocess.Popen[bytes]) -> int:
+    """The most memory that one process of the family had until its end.
+
+    Not from wait4: the peak of a process begins with that of the one it was forked from, which is the test runner.
+    """
+    peak_bytes = 0
+    while process.poll() is None:
+        used = usages(family(process.pid)).values()
+        peak_bytes = max(peak_bytes, *(one.rss_bytes_max for one in used), 0)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(LOOK_SECONDS)
+    return peak_bytes
+
+
 def _target(head: bytes) -> str:
     return head.split(b" ", 2)[1].decode("ascii", "surrogateescape")
 
@@ -210,10 +226,9 @@ class RawCrawl:
             )
             watchdog = threading.Timer(SECONDS_MAX, process.kill)
             watchdog.start()
-            _, status, usage = os.wait4(process.pid, 0)  # its usage counts the workers in
+            peak_bytes = _peak_bytes(process)
             watchdog.cancel()
-        process.returncode = os.waitstatus_to_exitcode(status)
-        return Result(process.returncode, out.read_text(), err.read_text()), usage.ru_maxrss * 1024
+        return Result(process.returncode, out.read_text(), err.read_text()), peak_bytes
 
     def show(self, name: str, target: str = "/") -> dict[str, Any]:
         """What `limpet show --json` says of a URL of a site."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Final, Self
 
@@ -51,6 +51,7 @@ class Proxy:
         self.request_bytes = 0
         self._target = (host, port)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._writers: set[asyncio.StreamWriter] = set()  # of both sides: none is left to the garbage collector
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", self._listen)
@@ -64,24 +65,39 @@ class Proxy:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._close(list(self._writers))
         await self._server.wait_closed()
+
+    async def _close(self, writers: Sequence[asyncio.StreamWriter]) -> None:
+        for writer in writers:
+            writer.close()
+        for writer in writers:
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+            self._writers.discard(writer)
+
+    async def _open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        reader, writer = await asyncio.open_connection(*self._target)
+        self._writers.add(writer)
+        return reader, writer
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
+        self._writers.add(writer)
         task = asyncio.ensure_future(self._serve(reader, writer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(lambda _: writer.close())  # also if it was cancelled before it began
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        opening = asyncio.ensure_future(asyncio.open_connection(*self._target))
+        opening = asyncio.ensure_future(self._open())
         try:
             behind_reader, behind_writer = await asyncio.shield(opening)
         except OSError:
+            await self._close([writer])
             return
         except asyncio.CancelledError:
             with contextlib.suppress(OSError):
-                (await opening)[1].close()
+                await opening  # what it opens is closed with the rest
             raise
         both = [
             asyncio.ensure_future(self._requests(reader, behind_writer)),
@@ -93,11 +109,7 @@ class Proxy:
             for one in both:
                 one.cancel()
             await asyncio.gather(*both, return_exceptions=True)
-            for end in (writer, behind_writer):
-                end.close()
-            for end in (writer, behind_writer):
-                with contextlib.suppress(OSError):
-                    await end.wait_closed()
+            await self._close([writer, behind_writer])
 
     async def _requests(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while piece := await reader.read(PIECE_BYTES):

@@ -11,11 +11,14 @@ from contract.captures import capture, recover_all, warcinfo
 from contract.segment_rigs import HdfsRig
 from limpet.clock import SystemClock
 from limpet.model.errors import LimpetError
-from limpet.reconciler.archive_walk import Damage, Walk
+from limpet.reconciler.archive_walk import Archive, Damage, Segment, Walk
 from limpet.reconciler.report import Collector
 from limpet.reconciler.verify_index import IndexCheck
 from limpet.reconciler.verify_records import RecordCheck
+from limpet.runtime import InlineRunner, SystemDisk
 from limpet.segments import Location, SegmentStore, SegmentsUnavailable, SegmentWriter
+from limpet.segments.hdfs import pull
+from limpet.warc.members import inflate
 from servers import Node, Service
 
 BODY_REPEATS = 400
@@ -85,7 +88,11 @@ async def check_readable(store: SegmentStore, acknowledged: dict[int, list[Locat
     async with asyncio.timeout(READ_SECONDS_MAX):
         for number, locations in acknowledged.items():
             members = await asyncio.gather(*(insist(store, location) for location in locations))
-            assert tuple(members) == capture(number, BODY_REPEATS), number
+            wanted = capture(number, BODY_REPEATS)
+            assert [inflate(member, 10**7) for member in members] == [inflate(member, 10**7) for member in wanted], (
+                number
+            )
+            assert tuple(members) == wanted, number
 
 
 async def insist(store: SegmentStore, location: Location) -> bytes:
@@ -110,31 +117,32 @@ async def settle_all(rig: HdfsRig, folder: Path, acknowledged: dict[int, list[Lo
     infos = await store.infos()
     assert all(info.sealed and not info.live for info in infos)
     await check_readable(store, acknowledged)
-    for info in infos:
-        data = await store.read_raw(info.name, 0, info.size_bytes + 1)
-        (folder / info.name).write_bytes(data)
-        reader = await rig.hdfs.open(rig.path(f"{info.name}.cdxj"))
-        judge(info.name, data, await reader.read(0, reader.size_bytes) if reader.size_bytes else b"")
+    pulled = await pull(rig.hdfs, rig.settings.root, folder, disk=SystemDisk(), runner=InlineRunner())
+    assert pulled == [info.name for info in infos]
+    archive = Archive([folder], SystemDisk())
+    segments = archive.segments()
+    assert [segment.name for segment in segments] == pulled
+    for segment in segments:
+        judge(archive, segment)
     await asyncio.to_thread(warcio_accepts, folder)
 
 
 def warcio_accepts(folder: Path) -> None:
     """`warcio check` of every segment that holds anything."""
-    files = sorted(str(path) for path in folder.iterdir() if path.stat().st_size)
+    files = sorted(str(path) for path in folder.glob("*.warc.gz") if path.stat().st_size)
     words = [sys.executable, "-m", "warcio.cli", "check", *files]
     checked = subprocess.run(words, capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout
 
 
-def judge(name: str, data: bytes, index: bytes) -> None:
+def judge(archive: Archive, segment: Segment) -> None:
     """Every check of records and index that `limpet verify` makes without rows."""
-    out = Collector()
-
-    def read(offset: int, size_bytes: int) -> bytes:
-        return data[offset : offset + size_bytes]
-
-    records, lines = RecordCheck(name, read, out), IndexCheck(name, index, out)
-    for item in Walk([read], len(data), lambda _: None):
+    out, (replica,) = Collector(), segment.replicas
+    read, index = archive.reader(segment, replica), archive.index(segment, replica)
+    assert segment.sealed
+    assert index is not None
+    records, lines = RecordCheck(segment.name, read, out), IndexCheck(segment.name, index, out)
+    for item in Walk([read], replica.size_bytes, lambda _: None):
         assert not isinstance(item, Damage), item
         records.take(item, None)
         if item.header.type == "response":

@@ -1,14 +1,18 @@
 """Reads of growing HDFS segments: grouped, from a DataNode that answers."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
 from contract.captures import capture, warcinfo
 from contract.segment_rigs import memory_hdfs_rig
 from limpet.clock import SystemClock
+from limpet.runtime import InlineRunner, SystemDisk
 from limpet.segments import SegmentsUnavailable
+from limpet.segments.hdfs import pull
 from limpet.segments.hdfs.tail import GAP_BYTES_MAX, SPAN_BYTES_MAX, TailReads, ranges
+from limpet.segments.local import LocalSegments
 from limpet.testing.hdfs import MemoryHdfs
 
 
@@ -86,3 +90,24 @@ def test_ranges_are_joined_within_bounds() -> None:
     assert [index for group in groups for index in group] == list(range(len(many)))
     assert all(many[group[-1]][1] - many[group[0]][0] <= SPAN_BYTES_MAX for group in groups)
     assert ranges([(0, 5 * SPAN_BYTES_MAX)]) == [[0]]
+
+
+def test_an_archive_is_pulled_as_a_local_one(tmp_path: Path) -> None:
+    """Sealed segments with their indexes, byte for byte; what still grows stays where it is."""
+
+    async def main() -> None:
+        rig = memory_hdfs_rig()
+        one, two = await rig.store().open_writer("a" * 16, warcinfo), await rig.store().open_writer("b" * 16, warcinfo)
+        place = (await one.append(capture(1)))[0]
+        await one.close()
+        await two.append(capture(2))
+        for _ in range(2):
+            names = await pull(rig.hdfs, rig.settings.root, tmp_path, disk=SystemDisk(), runner=InlineRunner())
+            assert names == [place.segment]
+        local = LocalSegments([tmp_path], disk=SystemDisk(), runner=InlineRunner(), clock=SystemClock())
+        assert await local.read(place) == capture(1)[0]
+        assert [info.sealed for info in await local.infos()] == [True]
+        assert (tmp_path / f"{place.segment}.cdxj").read_bytes().count(b"\n") == 1
+        await two.close()
+
+    asyncio.run(main())

@@ -5,6 +5,7 @@
 """
 
 from limpet.segments.hdfs.cluster import Block, FileBlocks, Hdfs, HdfsFault, HdfsFile, HdfsReader, LeaseLost, Room
+from limpet.segments.hdfs.pull import pull
 from limpet.segments.hdfs.settings import Alert, HdfsSettings, IsAlive
 from limpet.segments.hdfs.store import HdfsSegments
 
@@ -21,4 +22,5 @@ __all__ = [
     "IsAlive",
     "LeaseLost",
     "Room",
+    "pull",
 ]

@@ -17,7 +17,7 @@ from limpet.reconciler.verify_index import IndexCheck
 from limpet.reconciler.verify_records import RecordCheck
 from limpet.runtime import InlineRunner, SystemDisk
 from limpet.segments import Location, SegmentStore, SegmentsUnavailable, SegmentWriter
-from limpet.segments.hdfs import pull
+from limpet.segments.hdfs import HdfsFault, pull
 from limpet.warc.members import inflate
 from servers import Node, Service
 
@@ -68,6 +68,7 @@ class Appender:
 
 async def appending(rig: HdfsRig, fault: Callable[[Appender], Awaitable[None]]) -> Appender:
     """Appends before, during and after `fault`; then everything acknowledged is read back."""
+    await whole_pipelines(rig)
     store = rig.store()
     writer = await store.open_writer("a" * 16, warcinfo)
     appender = Appender(writer)
@@ -81,6 +82,23 @@ async def appending(rig: HdfsRig, fault: Callable[[Appender], Awaitable[None]]) 
             await writer.close()
     await check_readable(store, appender.acknowledged)
     return appender
+
+
+async def whole_pipelines(rig: HdfsRig) -> None:
+    """Wait until new blocks go to all DataNodes: one that is back is not chosen at once."""
+    path = f"{rig.settings.root}/probe"
+    async with asyncio.timeout(READ_SECONDS_MAX):
+        while True:
+            with contextlib.suppress(HdfsFault):
+                file = await rig.hdfs.create(path, overwrite=True)
+                await file.write(b"x")
+                await file.hsync()
+                found = await rig.hdfs.blocks(path, 0, 1)
+                file.drop()
+                await rig.hdfs.delete(path)
+                if len(found.blocks[0].replicas) == rig.settings.replication:
+                    return
+            await CLOCK.sleep(0.5)
 
 
 async def check_readable(store: SegmentStore, acknowledged: dict[int, list[Location]]) -> None:

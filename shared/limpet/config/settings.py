@@ -61,7 +61,7 @@ class Politeness(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 class Fetching(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What one exchange may cost, and how many run at once in one worker."""
 
-    connections_max: Count = 256
+    connections_max: Count = 128
     connect_seconds_max: Seconds = 20.0
     idle_seconds_max: Seconds = 30.0
     wall_seconds_max: Span = 120.0

@@ -41,7 +41,7 @@ def encoding_from_outside(body: bytes, content_type: bytes | None) -> str | None
     for mark, marked in _MARKS:
         if body.startswith(mark):
             return marked
-    codec = codec_for(_charset_parameter(content_type or b"") or b"")
+    codec = codec_for(charset_parameter(content_type or b"") or b"")
     return None if codec in UTF_16 and b"\0" not in body[:_PROBE_BYTES] else codec
 
 
@@ -58,7 +58,7 @@ def encoding_from_meta(written: bytes) -> str | None:
     found = attributes(written, _LOOKED_AT)
     label = found.get(b"charset")
     if label is None and found.get(b"http-equiv", b"").lower() == b"content-type":
-        label = _charset_parameter(found.get(b"content", b""))
+        label = charset_parameter(found.get(b"content", b""))
     return _ascii_compatible(codec_for(label or b""))
 
 
@@ -82,6 +82,7 @@ def _ascii_compatible(codec: str | None) -> str | None:
     return UTF_8 if codec in UTF_16 else codec
 
 
-def _charset_parameter(value: bytes) -> bytes | None:
+def charset_parameter(value: bytes) -> bytes | None:
+    """The label behind ``charset=``, wherever in `value` it stands; None when there is none."""
     found = _CHARSET.search(value)
     return next(filter(None, found.groups()), None) if found else None

@@ -14,7 +14,7 @@ from ada_url import join_url
 from limpet.model.events import Link
 from limpet.model.links import LinkKind
 from limpet.model.urls import InvalidUrl, canonicalize
-from limpet.parser import charset
+from limpet.parser import charset, mediatype
 from limpet.parser.collect import Found, WideFound
 from limpet.parser.html import link_tags
 from limpet.parser.javascript import needs_javascript
@@ -73,7 +73,8 @@ def extract(
 ) -> Page:
     """The links of `body`, the decoded content of the page at the canonical `url`. Never raises.
 
-    `content_type` is the header's value, None when there was none: then HTML is recognised by its first tag.
+    `content_type` is the header's value, None when there was none: then, and when it is no media type, HTML is
+    recognised by its first tag.
     Anything that is not HTML or XHTML yields no link. Work and memory are bounded by the body's size and `links_max`.
     """
     essence = essence_of(content_type, body)
@@ -122,8 +123,11 @@ def redirect_target(location: bytes, base: str) -> str | None:
 
 
 def essence_of(content_type: bytes | None, body: bytes) -> bytes:
-    """The media type without its parameters; without a header, ``text/html`` if it looks like it, else b""."""
-    essence = re.split(rb"[;,]", content_type or b"", maxsplit=1)[0].strip(_SPACE).lower()
+    """The media type without its parameters; if it is undefined, ``text/html`` if the body looks like it, else b"".
+
+    Undefined is one that is missing, does not parse, or is a wildcard or "unknown" (WHATWG MIME Sniffing §7).
+    """
+    essence = mediatype.essence(content_type)
     if essence:
         return essence
     start = body[:_SNIFFED_BYTES].removeprefix(b"\xef\xbb\xbf").lstrip(_SPACE)

@@ -9,7 +9,7 @@ import msgspec
 from limpet.fetch import Head
 from limpet.model.events import DocumentFetched, Link
 from limpet.model.links import LinkKind
-from limpet.parser import linkheader, signals, sitemaps
+from limpet.parser import linkheader, mediatype, signals, sitemaps
 from limpet.parser.decode import DECODED_LIMIT, Decoded, DecodeLimits, decode_body
 from limpet.parser.documents import header_links, read_document
 from limpet.parser.javascript import FLAG as NEEDS_JAVASCRIPT
@@ -178,7 +178,7 @@ def _redirect(location: bytes | None, url: str) -> Parsed:
 
 def _document(headers: Headers, decoded: Decoded, event: DocumentFetched, links_max: int, wants: Wants) -> Parsed:
     """A body of whatever type, and what its headers say of it."""
-    content_type = _first(headers, b"content-type")
+    content_type = mediatype.declared(_all(headers, b"content-type"))
     asked = signals.of_headers(headers, wants.agent.lower().encode())
     flags, essence = set(decoded.flags), essence_of(content_type, decoded.data)
     if essence in PAGES:
@@ -234,7 +234,7 @@ def _as_navigation(kind: LinkKind) -> LinkKind:
 
 def _with_announced(links: Sequence[Link], headers: Headers, url: str, wants: Wants) -> list[Link]:
     """The links of a document with those of its ``Link`` fields, distinct."""
-    values = [value for name, value in headers if name.lower() == b"link"]
+    values = _all(headers, b"link")
     if not values:
         return list(links)
     announced = resolve(header_links(values, wants), url, linkheader.LINKS_MAX).links
@@ -247,8 +247,8 @@ def _unendorsed(link: Link) -> Link:
     return link if link.kind is LinkKind.REQUISITE else Link(link.url, link.kind, True)
 
 
-def _first(headers: Headers, name: bytes) -> bytes | None:
-    return next((value for key, value in headers if key.lower() == name), None)
+def _all(headers: Headers, name: bytes) -> list[bytes]:
+    return [value for key, value in headers if key.lower() == name]
 
 
 def was_needed(hops: str) -> bool:

@@ -15,7 +15,8 @@ class ChunkedBody:
     Tolerates what servers do: line ends of LF alone, blanks around the size, extensions, no final empty line. After
     `advance` one of three holds: neither flag (more bytes are needed), `complete` (the last chunk and its trailers
     were read; `end` is where the body ends in the buffer), or `broken` (what follows is no chunk; `payload` keeps what
-    came before). Each byte of the buffer is looked at once, trailers are bounded by `trailer_bytes_max`.
+    came before). Each byte of the buffer is looked at once. Of trailers the whole lines that fit in
+    `trailer_bytes_max` are read; the body is complete without the rest.
     """
 
     def __init__(self, start: int, trailer_bytes_max: int) -> None:
@@ -57,7 +58,9 @@ class ChunkedBody:
         line_end = buffer.find(b"\n", self._seen)
         size_bytes = (len(buffer) if line_end < 0 else line_end) - self.end
         if size_bytes > self._line_bytes_max():
-            self.broken = True
+            # Behind the last chunk there is nothing to lose: trailers may be dropped (RFC 9110 §6.5.1).
+            self.complete = self.last_chunk_seen and not self._closing
+            self.broken = not self.complete
         elif line_end < 0:
             self._seen = len(buffer)
             return False

@@ -1,8 +1,8 @@
 """What one answer means for its URL: pure, so that recovery judges an orphan record exactly as the crawl node would.
 
 Failure classes decide, not exception types: *wait* (429, 503: the host's business, no attempt of the URL), *transient*
-(network, other 5xx, 408, 425, a cut body: delayed retry, the third stands), *permanent* (other 4xx, not HTTP, refused
-by the gate), *done*.
+(network, other 5xx and whatever lies above, 408, 425, a cut body: delayed retry, the third stands), *permanent* (other
+4xx, not HTTP, refused by the gate), *done*.
 """
 
 from typing import Final
@@ -14,6 +14,8 @@ from limpet.fetch import Capture
 from limpet.model.lifecycle import State
 
 TRANSIENT_STATUS = frozenset({408, 425})
+SERVER_ERROR_STATUS_MIN: Final = 500
+"""Up to 999: what lies beyond 599 is invalid, and a client treats it as a server error (RFC 9110 §15)."""
 WAIT_STATUS = frozenset({429, 503})
 NXDOMAIN = "dns_nxdomain"
 NXDOMAIN_TRIES = 3
@@ -70,7 +72,7 @@ def classify(
         if counts:
             return _transient(f"http_{status}", failures, max(now_us, wait_us), policy, jitter)
         return Verdict(state=State.DUE, reason=f"http_{status}", due_us=max(now_us, wait_us), failures=failures)
-    if (status >= 500 and status < 600) or status in TRANSIENT_STATUS:
+    if status >= SERVER_ERROR_STATUS_MIN or status in TRANSIENT_STATUS:
         return _transient(f"http_{status}", failures, now_us, policy, jitter)
     if 200 <= status < 400:
         cut = coding_cut or capture.truncated == "disconnect"

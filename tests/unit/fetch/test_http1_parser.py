@@ -185,11 +185,30 @@ def test_interim_answers_share_the_header_limit() -> None:
 
 
 def test_trailers_are_bounded() -> None:
-    """Trailers that never end break the chunking at the header limit; the payload stands."""
+    """Trailers that never end are read up to the header limit; the body is complete without the rest."""
     chunks = ChunkedBody(0, 100)
     buffer = bytearray(b"1\r\na\r\n0\r\n")
     for _ in range(100):
         buffer += b"T: 1\r\n"
         chunks.advance(buffer)
-    assert chunks.broken
+    assert (chunks.complete, chunks.broken) == (True, False)
     assert bytes(chunks.payload) == b"a"
+    assert chunks.end <= len(b"1\r\na\r\n0\r\n") + 100 + 25  # the LF of each line is not counted
+
+
+@pytest.mark.parametrize(
+    "trailers", [b"T: " + b"x" * 3_000, b"T: 1\r\n" * 600, b"T: 1\r\nU: " + b"x" * 3_000 + b"\r\n\r\n"]
+)
+@pytest.mark.parametrize("step", [1, 7, 5_000])
+def test_a_body_is_complete_without_trailers_beyond_the_limit(trailers: bytes, step: int) -> None:
+    """No mark of truncation, nothing to ask again for; what is kept does not hang on how the bytes came in."""
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    wire = head + b"5\r\nhello\r\n0\r\n" + trailers
+    parser = parse(
+        [wire[at : at + step] for at in range(0, len(wire), step)], limits=FetchLimits(header_bytes_max=2_000)
+    )
+    assert (parser.phase, parser.truncated, parser.failure) == (Phase.DONE, None, None)
+    block = parser.block()
+    assert parser.payload(block) == b"hello"
+    assert wire.startswith(block)
+    assert block.endswith(b"\n")

@@ -24,7 +24,7 @@ from limpet.model.lifecycle import State
 from limpet.model.outcome import Outcome
 from limpet.model.verdict import TRANSIENT_STATUS, Verdict, classify, is_redirect, is_wait
 from limpet.obs import log_event
-from limpet.politeness import HOST_UNREACHABLE, Answer, Governor, HostState, Permit, retry_after_us
+from limpet.politeness import HOST_UNREACHABLE, Answer, Governor, HostState, Permit, longest_wait_us
 from limpet.politeness.orders import BLOCKED
 from limpet.robots import License
 from limpet.runtime import Random
@@ -265,7 +265,7 @@ class Exchange:
 
     async def _mind_wait(self, head: Head, state: HostState, store: UrlStore) -> None:
         now_us = self._clock.wall_us()
-        asked_us = _retry_after_us(head, now_us) if head.status >= 300 else None
+        asked_us = longest_wait_us(head.headers, now_us) if head.status >= 300 else None
         if is_wait(head.status) and not asked_us:
             seconds = min(WAIT_DEFAULT_SECONDS_MAX, WAIT_DEFAULT_SECONDS * 2 ** min(state.row.failing, 10))
             asked_us = int(seconds * 1e6)
@@ -355,10 +355,6 @@ def _meta(sent: Sent) -> CaptureMeta:
         gap_us=sent.gap_us,
         insecure_tls=bool(sent.capture.insecure_tls),
     )
-
-
-def _retry_after_us(head: Head, now_us: int) -> int | None:
-    return retry_after_us(head.get(b"retry-after"), now_us, head.get(b"date"))
 
 
 def limits_of(settings: Settings) -> FetchLimits:

@@ -24,7 +24,7 @@ from limpet.model.outcome import Outcome
 from limpet.model.urls import InvalidUrl, canonicalize, split
 from limpet.model.verdict import TLS_CERTIFICATE
 from limpet.obs import log_event
-from limpet.politeness import Governor, HostState, Permit, retry_after_us
+from limpet.politeness import Governor, HostState, Permit, longest_wait_us
 from limpet.robots import (
     Fetch,
     Follow,
@@ -302,7 +302,7 @@ class RobotsDesk:
             head.status,
             location=head.get(b"location"),
             body=body or b"",
-            retry_after_us=retry_after_us(head.get(b"retry-after"), self._clock.wall_us(), head.get(b"date")),
+            retry_after_us=longest_wait_us(head.headers, self._clock.wall_us()),
         )
 
     def _obey_delay(self, authority: str, state: RobotsState, host: HostState) -> None:

@@ -5,6 +5,7 @@ Also the two bodies that such an answer may need: its own, with the content codi
 
 import hashlib
 import zlib
+from collections.abc import Iterable
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Final, Literal
@@ -122,14 +123,16 @@ def _inflated(data: bytes, window: int) -> tuple[bytes, bool, bytes] | None:
     return part, inflater.eof, inflater.unused_data
 
 
-def wait_until_us(status: int, retry_after: bytes | None, start_us: int) -> int:
+def wait_until_us(status: int, fields: Iterable[bytes], start_us: int) -> int:
     """Until when a 429 or 503 asks to be left alone (RFC 9110 §10.2.3, both forms); 0 if it does not say.
 
-    Seconds are counted from the send, which is the earliest that they can have begun.
+    Of several Retry-After `fields` the longest wait counts. Seconds are counted from the send, which is the earliest
+    that they can have begun.
     """
-    text = (retry_after or b"").strip()
-    if status not in WAITS or not text:
-        return 0
+    return max((_until_us(field.strip(), start_us) for field in fields), default=0) if status in WAITS else 0
+
+
+def _until_us(text: bytes, start_us: int) -> int:
     if text.isdigit():
         return start_us + min(int(text[:12]), RETRY_AFTER_SECONDS_MAX) * 1_000_000
     try:

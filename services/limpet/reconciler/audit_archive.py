@@ -100,7 +100,7 @@ class ArchiveReader:
             url,
             fields.get("robots-digest", ""),
             number(fields.get("limpet-gap-us", "")),
-            wait_until_us(head.status, head.get(b"retry-after"), start_us),
+            wait_until_us(head.status, _retry_after(head), start_us),
             incarnation,
             at,
             response.header.get("WARC-IP-Address"),
@@ -232,6 +232,10 @@ def head_in(block_start: bytes) -> Head:
         return head_of(block_start)[0]
     except WarcError:
         return _NO_HEAD
+
+
+def _retry_after(head: Head) -> list[bytes]:
+    return [value for name, value in head.headers if name.lower() == b"retry-after"]
 
 
 def target_of(url: str, head: Head) -> str:

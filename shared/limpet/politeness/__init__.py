@@ -3,7 +3,7 @@
 from limpet.politeness.breaker import BREAKER, HOST_UNREACHABLE, Answer
 from limpet.politeness.fileshares import FileShares
 from limpet.politeness.governor import Governor, unfinished_wait_seconds
-from limpet.politeness.retry_after import retry_after_us
+from limpet.politeness.retry_after import longest_wait_us, retry_after_us
 from limpet.politeness.shares import LocalShares, Shares
 from limpet.politeness.state import HostState, Permit
 
@@ -17,6 +17,7 @@ __all__ = [
     "LocalShares",
     "Permit",
     "Shares",
+    "longest_wait_us",
     "retry_after_us",
     "unfinished_wait_seconds",
 ]

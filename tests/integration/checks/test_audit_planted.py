@@ -333,6 +333,13 @@ def test_a_retry_after_in_the_form_of_a_date_counts(tmp_path: Path) -> None:
     assert [(finding.kind, finding.subject[-2:]) for finding in report.findings] == [("retry_after_ignored", "/x")]
 
 
+def test_of_two_retry_after_fields_the_longer_is_looked_for(tmp_path: Path) -> None:
+    """Who asks twice is left alone until both are over."""
+    busy = answer(503, b"", b"Retry-After: 5", b"Retry-After: 60")
+    report = judged(tmp_path, [robots(0), page(2, wire=busy), page(30, "/x"), page(62.1, "/y")])
+    assert [(finding.kind, finding.subject[-2:]) for finding in report.findings] == [("retry_after_ignored", "/x")]
+
+
 def test_a_retry_after_outlives_the_process(tmp_path: Path) -> None:
     """A new incarnation is bound by it: an archived answer's wait was persisted before its body was read."""
     busy = answer(503, b"", b"Retry-After: 60")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limpet.politeness.retry_after import RETRY_AFTER_SECONDS_MAX, retry_after_us
+from limpet.politeness.retry_after import RETRY_AFTER_SECONDS_MAX, longest_wait_us, retry_after_us
 
 NOW_US = 1_796_000_000_000_000  # 2026-11-30T00:53:20Z
 
@@ -39,3 +39,32 @@ def test_no_header_can_raise(value: bytes) -> None:
     """Whatever bytes a site sends, the answer is a bounded wait or none."""
     wait_us = retry_after_us(value, NOW_US)
     assert wait_us is None or 0 <= wait_us <= RETRY_AFTER_SECONDS_MAX * 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("values", "seconds"),
+    [
+        ([], None),
+        ([b"soon", b""], None),
+        ([b"5", b"60"], 60),
+        ([b"60", b"5"], 60),
+        ([b"0", b"soon"], 0),
+        ([b"soon", b"7"], 7),
+        ([b"30", b"Mon, 30 Nov 2026 00:54:20 GMT"], 60),
+        ([b"90", b"Mon, 30 Nov 2026 00:54:20 GMT"], 90),
+    ],
+)
+def test_of_several_fields_the_longest_wait_counts(values: list[bytes], seconds: int | None) -> None:
+    """Whatever their order and form; those that nobody understands are passed over."""
+    headers = [(b"Retry-After", value) for value in values]
+    assert longest_wait_us(headers, NOW_US) == (None if seconds is None else seconds * 1_000_000)
+
+
+def test_dates_are_taken_against_the_date_of_the_response() -> None:
+    """Two of the site's own clock, each against the same Date field."""
+    headers = [
+        (b"retry-after", b"Thu, 01 Jan 2015 00:00:10 GMT"),
+        (b"DATE", b"Thu, 01 Jan 2015 00:00:00 GMT"),
+        (b"RETRY-AFTER", b"Thu, 01 Jan 2015 00:01:00 GMT"),
+    ]
+    assert longest_wait_us(headers, NOW_US) == 60_000_000

@@ -103,16 +103,22 @@ def test_any_payload_will_do(payload: bytes, coding: bytes | None) -> None:
 )
 def test_waits_in_both_forms(status: int, value: bytes, seconds: int) -> None:
     """Counted from the send; no longer than a year."""
-    assert wait_until_us(status, value, NOW_US) == NOW_US + seconds * 1_000_000
+    assert wait_until_us(status, [value], NOW_US) == NOW_US + seconds * 1_000_000
+
+
+@pytest.mark.parametrize("fields", [[b"5", b"90"], [b"90", b"5"], [b"Fri, 15 Jan 2027 08:01:30 GMT", b"soon", b"0"]])
+def test_of_several_waits_the_longest_counts(fields: list[bytes]) -> None:
+    """In whatever order; what cannot be read asks for nothing."""
+    assert wait_until_us(503, fields, NOW_US) == NOW_US + 90_000_000
 
 
 @pytest.mark.parametrize(("status", "value"), [(200, b"120"), (302, b"120"), (503, None), (503, b""), (503, b"soon")])
 def test_what_asks_for_nothing(status: int, value: bytes | None) -> None:
     """Only a readable wait of a 429 or 503 binds the host."""
-    assert wait_until_us(status, value, NOW_US) == 0
+    assert wait_until_us(status, [] if value is None else [value], NOW_US) == 0
 
 
 @given(value=st.binary(max_size=60))
 def test_any_retry_after_will_do(value: bytes) -> None:
     """Never raises, never goes beyond a year."""
-    assert wait_until_us(503, value, NOW_US) <= NOW_US + 366 * 86_400 * 1_000_000
+    assert wait_until_us(503, [value], NOW_US) <= NOW_US + 366 * 86_400 * 1_000_000

@@ -177,6 +177,12 @@ def test_what_cannot_be_ordered_is_said_in_one_line(tmp_path: Path) -> None:
         (["hurry", host], "is no order"),
         (["pause", host, "--gap", "3"], "--gap goes with slow"),
         (["slow", host, "--gap", "soon"], "is not a duration"),
+        (["slow", host, "--gap", "0"], "--gap must be above 0"),
+        (["slow", host, "--gap", "0.0s"], "--gap must be above 0"),
+        (["pause", f"http://{host}/"], f"is no host name: write it as {host}"),
+        (["pause", f"{host}/page"], f"is no host name: write it as {host}"),
+        ([f"http://{host}:81/"], f"is no host name: write it as {host}"),
+        (["pause", "http:///"], "is no host name: write it as example.org"),
         ([host, "--gap", "3"], "--gap goes with slow"),
         (["never.example"], "is not a host of"),
     ):

@@ -54,11 +54,11 @@ def hosts(arguments: argparse.Namespace) -> int:
 
 def known_host(folder: Folder, text: str) -> str:
     """The host that `text` names, as the crawl writes it. Raises `UsageError` for one that the crawl never met."""
-    try:
-        host = split(canonicalize(f"http://{text}/")).host
-    except InvalidUrl:
-        host = ""
-    if not host or not is_host_name(host):
+    host = _host_in(f"http://{text}/")
+    if "/" in text:
+        within = _host_in(text if "://" in text else f"http://{text.lstrip('/')}")
+        raise UsageError(f"{text!r} is no host name: write it as {within or 'example.org'}")
+    if not host:
         raise UsageError(f"{text!r} is no host name: write it as example.org")
     with ShardViews(folder) as views:
         row = views.read_one(shard_of_host(host, folder.facts), lambda reader: reading.host(reader, host))
@@ -67,11 +67,22 @@ def known_host(folder: Folder, text: str) -> str:
     return host
 
 
+def _host_in(url: str) -> str:
+    """The host of `url`, "" when it has none."""
+    try:
+        host = split(canonicalize(url)).host
+    except InvalidUrl:
+        return ""
+    return host if is_host_name(host) else ""
+
+
 def _order(folder: Folder, verb: str, text: str, arguments: argparse.Namespace) -> int:
-    host = known_host(folder, text)
     gap_seconds = SLOW_DEFAULT_SECONDS if arguments.gap is None else float(arguments.gap)
+    if gap_seconds <= 0:
+        raise UsageError(f"--gap must be above 0: `limpet hosts {folder.path} resume HOST` takes an order back")
     if gap_seconds > GAP_SECONDS_MAX:
         raise UsageError("--gap is longer than a year: block the host instead")
+    host = known_host(folder, text)
     before, after = OrderBook(folder).change(host, _edit(verb, SystemClock().wall_us(), gap_seconds))
     running = lock_holder(folder.path) is not None
     if arguments.json:

@@ -14,6 +14,8 @@ import msgspec
 from limpet.embedded.order import WorkerOrder, WorkerWord
 
 WORKER_COMMAND: Final = (sys.executable, "-m", "limpet.embedded.worker")
+_ALLOCATOR: Final = {"MALLOC_ARENA_MAX": "2"}
+"""glibc keeps free memory apart for every thread that ever allocated: a worker has a handful, and one that works."""
 _WORD_BYTES_MAX: Final = 65_536
 
 
@@ -43,6 +45,7 @@ class WorkerProcess:
                     stdout=asyncio.subprocess.PIPE,
                     stderr=stderr,
                     limit=_WORD_BYTES_MAX,
+                    env=_ALLOCATOR | os.environ,
                 )
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})

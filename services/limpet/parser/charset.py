@@ -11,10 +11,13 @@ from collections.abc import Iterable
 from typing import Final
 
 from limpet.parser.html import Tag, attributes, link_tags
-from limpet.parser.labels import ISO_2022_JP, UTF_8, UTF_16, WINDOWS_1252, codec_for
+from limpet.parser.labels import ISO_2022_JP, REPLACEMENT, UTF_8, UTF_16, WINDOWS_1252, codec_for
 
 NOT_ASCII_COMPATIBLE: Final = UTF_16 | {ISO_2022_JP}
 """Codecs whose bytes cannot be tokenized before they are decoded."""
+
+REFUSED: Final = "charset_refused"
+"""Flag of an output: the document is labelled with an encoding of which browsers show U+FFFD and nothing else."""
 
 _MARKS: Final = ((b"\xef\xbb\xbf", UTF_8), (b"\xfe\xff", "utf-16-be"), (b"\xff\xfe", "utf-16-le"))
 _CHARSET: Final = re.compile(
@@ -43,6 +46,14 @@ def encoding_from_outside(body: bytes, content_type: bytes | None) -> str | None
             return marked
     codec = codec_for(charset_parameter(content_type or b"") or b"")
     return None if codec in UTF_16 and b"\0" not in body[:_PROBE_BYTES] else codec
+
+
+def is_refused(codec: str) -> bool:
+    """Whether `codec` stands for the "replacement" encoding: no link may be read out of what is in it.
+
+    Source: https://encoding.spec.whatwg.org/#replacement
+    """
+    return codec == REPLACEMENT
 
 
 def declared_encoding(body: bytes, tags: Iterable[Tag]) -> str | None:

@@ -9,11 +9,11 @@ from typing import Final, NamedTuple
 
 from limpet.model.links import LinkKind
 from limpet.parser import css, feeds, sitemaps
-from limpet.parser.charset import encoding_from_outside
+from limpet.parser.charset import REFUSED, encoding_from_outside, is_refused
 from limpet.parser.decode import Decoded
 from limpet.parser.labels import UTF_8, UTF_16, codec_for
 from limpet.parser.linkheader import linked
-from limpet.parser.references import percent_encoded, with_encoded_query
+from limpet.parser.references import percent_encoded, refresh_url, with_encoded_query
 from limpet.parser.relations import is_nofollow, kind_of
 from limpet.parser.requisites import loads
 from limpet.parser.resolve import REFERENCE_BYTES_MAX, Reference, Resolved, resolve
@@ -60,7 +60,10 @@ def read_document(
     """
     body = decoded.data
     if wants.requisites and essence == _CSS:
-        return Reading(resolve(style_sheet(body, content_type), url, links_max), frozenset())
+        codec = _style_encoding(body, content_type)
+        if is_refused(codec):
+            return Reading(_NOTHING.links, frozenset({REFUSED}))
+        return Reading(resolve(style_sheet(body, codec), url, links_max), frozenset())
     if not wants.extras:
         return _NOTHING
     packed = sitemaps.unpacked(body, essence, expected=as_sitemap)
@@ -71,18 +74,15 @@ def read_document(
     if found is None:
         return _NOTHING
     kind, entries = found
+    if essence not in _JSON_TYPES and is_refused(document_encoding(body, content_type)):
+        return Reading(_NOTHING.links, flags | {kind, REFUSED})
     references = ((text, entry_kind, False) for text, entry_kind in entries)
     bound = max(links_max, sitemaps.URLS_MAX) if kind == SITEMAP else links_max
     return Reading(resolve(_short(references), url, bound), flags | {kind})
 
 
-def style_sheet(body: bytes, content_type: bytes | None) -> Iterator[Reference]:
-    """What a style sheet loads. Its encoding: mark, header, ``@charset``, UTF-8 (CSS Syntax §3.2)."""
-    codec = encoding_from_outside(body, content_type)
-    if codec is None:
-        rule = _CHARSET_RULE.match(body)
-        codec = codec_for(rule[1]) if rule else None
-        codec = UTF_8 if codec is None or codec in UTF_16 else codec
+def style_sheet(body: bytes, codec: str) -> Iterator[Reference]:
+    """What a style sheet loads."""
     for text in filter(loads, css.references(body.decode(codec, "replace").removeprefix("\ufeff"))):
         if len(text) <= REFERENCE_BYTES_MAX:
             yield with_encoded_query(text, codec), LinkKind.REQUISITE, False
@@ -97,6 +97,23 @@ def header_links(values: Iterable[bytes], wants: Wants) -> Iterator[Reference]:
         text = percent_encoded(target.strip())
         if kind is not None and wanted and len(target) <= REFERENCE_BYTES_MAX and loads(text):
             yield text, kind, kind is not LinkKind.REQUISITE and is_nofollow(rel)
+
+
+def refreshed(value: bytes) -> Iterator[Reference]:
+    """Where a ``Refresh`` field sends the reader of a page: read as a meta refresh, its bytes as they are."""
+    text = refresh_url(percent_encoded(value)) if len(value) <= REFERENCE_BYTES_MAX else ""
+    if text:
+        yield text, LinkKind.REDIRECT, False
+
+
+def _style_encoding(body: bytes, content_type: bytes | None) -> str:
+    """The codec of a style sheet: mark, header, ``@charset``, UTF-8 (CSS Syntax §3.2)."""
+    codec = encoding_from_outside(body, content_type)
+    if codec is not None:
+        return codec
+    rule = _CHARSET_RULE.match(body)
+    codec = codec_for(rule[1]) if rule else None
+    return UTF_8 if codec is None or codec in UTF_16 else codec
 
 
 def _entries(

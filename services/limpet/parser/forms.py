@@ -19,6 +19,7 @@ class Source(StrEnum):
     PAGE = "text/html"
     STYLE_SHEET = "text/css"
     LINK_FIELD = "Link field"
+    REFRESH_FIELD = "Refresh field of a page"
     SITEMAP = "application/xml"
     SITEMAP_LIST = "text/plain"
     FEED = "application/rss+xml"
@@ -38,7 +39,7 @@ class Form(NamedTuple):
         """Which crawls look for it: every one, or those with `requisites` or `extras`."""
         if self.kind is _REQUISITE:
             return "requisites"
-        in_every_page = self.source is Source.PAGE and self.kind in (_NAVIGATION, _REDIRECT)
+        in_every_page = self.source in (Source.PAGE, Source.REFRESH_FIELD) and self.kind in (_NAVIGATION, _REDIRECT)
         return "every crawl" if in_every_page and not self.name.startswith("link") else "extras"
 
 
@@ -126,6 +127,7 @@ _ELSEWHERE: Final = (
     Form('url("")', _REQUISITE, 'p { background: url("/x") }', Source.STYLE_SHEET),
     Form("@import", _REQUISITE, '@import "/x";', Source.STYLE_SHEET),
     Form("@import url()", _REQUISITE, "@import url(/x) print;", Source.STYLE_SHEET),
+    Form("url=", _REDIRECT, "5; url=/x", Source.REFRESH_FIELD),
     Form("rel=stylesheet", _REQUISITE, "</x>; rel=stylesheet", Source.LINK_FIELD),
     Form("rel=preload", _REQUISITE, "</x>; rel=preload; as=font", Source.LINK_FIELD),
     Form("rel=icon", _REQUISITE, "</x>; rel=icon", Source.LINK_FIELD),

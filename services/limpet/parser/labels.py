@@ -10,6 +10,8 @@ from typing import Final
 UTF_8: Final = "utf-8"
 WINDOWS_1252: Final = "cp1252"
 ISO_2022_JP: Final = "iso2022_jp"
+REPLACEMENT: Final = "ascii"
+"""What labels of the "replacement" encoding give, and no others: the standard refuses to decode such a document."""
 UTF_16: Final = frozenset({"utf-16-le", "utf-16-be"})
 
 _LABELS: Final[dict[str, str]] = {
@@ -68,8 +70,8 @@ _LABELS: Final[dict[str, str]] = {
     "cp949": (
         "cseuckr csksc56011987 euc-kr iso-ir-149 korean ks_c_5601-1987 ks_c_5601-1989 ksc5601 ksc_5601 windows-949"
     ),
-    # "replacement": the standard refuses to decode these, since filters could be passed with them
-    "ascii": "csiso2022kr hz-gb-2312 iso-2022-cn iso-2022-cn-ext iso-2022-kr replacement",
+    # filters could be passed with these
+    REPLACEMENT: "csiso2022kr hz-gb-2312 iso-2022-cn iso-2022-cn-ext iso-2022-kr replacement",
 }
 _CODECS: Final = {label: codec for codec, labels in _LABELS.items() for label in labels.split()}
 

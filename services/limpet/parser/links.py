@@ -75,13 +75,16 @@ def extract(
 
     `content_type` is the header's value, None when there was none: then, and when it is no media type, HTML is
     recognised by its first tag.
-    Anything that is not HTML or XHTML yields no link. Work and memory are bounded by the body's size and `links_max`.
+    Anything that is not HTML or XHTML yields no link, nor does what is labelled with a refused encoding. Work and
+    memory are bounded by the body's size and `links_max`.
     """
     essence = essence_of(content_type, body)
     if essence not in PAGES:
         return Page([], url)
     outer = charset.encoding_from_outside(body, content_type)
     found, encoding = _collect(body, outer, essence == _XHTML, 4 * links_max, wants)
+    if charset.is_refused(encoding.page):
+        return Page([], url, encoding.page, signals=found.signals)
     base = _base(found.base, url, encoding)
     reading = resolve(_for_readers(found, encoding), base, links_max)
     links, unusable, overlong, surplus = reading

@@ -10,8 +10,9 @@ from limpet.fetch import Head
 from limpet.model.events import DocumentFetched, Link
 from limpet.model.links import LinkKind
 from limpet.parser import linkheader, mediatype, signals, sitemaps
+from limpet.parser.charset import REFUSED, is_refused
 from limpet.parser.decode import DECODED_LIMIT, Decoded, DecodeLimits, decode_body
-from limpet.parser.documents import header_links, read_document
+from limpet.parser.documents import header_links, read_document, refreshed
 from limpet.parser.javascript import FLAG as NEEDS_JAVASCRIPT
 from limpet.parser.kept import KeptBodies
 from limpet.parser.links import PAGES, Page, essence_of, extract, redirect_target
@@ -71,7 +72,8 @@ def parse_member(
 ) -> Parsed:
     """Parse exactly the record that `event` names.
 
-    At most `links_max` links (50,000 in a sitemap), and those of its ``Link`` fields, a hundred at most.
+    At most `links_max` links (50,000 in a sitemap), that of its ``Refresh`` field, and those of its ``Link`` fields, a
+    hundred at most.
     `kept` may have the body decoded already; `limits` are the default ones then. `light`: `HeavyBodyError` is raised
     soon for what takes longer than an event loop should be held up.
     Raises `ParseError` when the record is damaged or is not the one whose digest the event carries: a parse of other
@@ -183,9 +185,10 @@ def _document(headers: Headers, decoded: Decoded, event: DocumentFetched, links_
     flags, essence = set(decoded.flags), essence_of(content_type, decoded.data)
     if essence in PAGES:
         page = _page(decoded.data, event, content_type, links_max, wants)
-        links, surplus, overlong = page.links, page.surplus, page.overlong
+        links, surplus, overlong = _with_refresh(page.links, headers, event), page.surplus, page.overlong
         asked |= page.signals
         flags |= {NEEDS_JAVASCRIPT} if page.needs_javascript else set()
+        flags |= {REFUSED} if is_refused(page.charset) else set()
     else:
         reading = read_document(
             decoded,
@@ -230,6 +233,18 @@ def _page(data: bytes, event: DocumentFetched, content_type: bytes | None, links
 
 def _as_navigation(kind: LinkKind) -> LinkKind:
     return LinkKind.NAVIGATION if kind is LinkKind.REDIRECT else kind
+
+
+def _with_refresh(links: list[Link], headers: Headers, event: DocumentFetched) -> list[Link]:
+    """The links of a page with that of its ``Refresh`` field, which browsers obey as they do a meta refresh.
+
+    It is relative to the URL, since it is read before the page is (https://html.spec.whatwg.org/#read-html).
+    """
+    values = _all(headers, b"refresh")
+    found = resolve(refreshed(values[0]), event.url, 1).links if values else []
+    if was_needed(event.hops):
+        found = [Link(link.url, _as_navigation(link.kind)) for link in found]
+    return [*links, *(new for new in found if all((new.url, new.kind) != (old.url, old.kind) for old in links))]
 
 
 def _with_announced(links: Sequence[Link], headers: Headers, url: str, wants: Wants) -> list[Link]:

@@ -11,7 +11,7 @@ class LinkKind(StrEnum):
     REQUISITE = "requisite"
     """Something the page needs to be shown: images, style sheets, scripts."""
     REDIRECT = "redirect"
-    """Where the page itself sends its reader: ``Location``, meta refresh."""
+    """Where the page itself sends its reader: ``Location``, meta refresh, ``Refresh``."""
     SITEMAP = "sitemap"
     """An entry of a sitemap, or a sitemap named by robots.txt."""
     FEED = "feed"

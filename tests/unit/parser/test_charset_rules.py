@@ -4,6 +4,7 @@ import pytest
 
 from limpet.parser.charset import encoding_of
 from limpet.parser.links import extract
+from unit.parser.pages import parsed
 
 HEADER = b"text/html; charset=windows-1251"
 
@@ -110,10 +111,41 @@ def test_without_any_word_the_bytes_decide() -> None:
     assert encoding_of(b"\xe9", None) == "cp1252"
 
 
-def test_labels_of_encodings_that_are_refused_decode_nothing_but_ascii() -> None:
-    """The replacement encoding: links in ASCII survive, nothing is smuggled in."""
-    page = extract(b"<a href=/ok>\x1b$)C<a href=/ok2>", url="http://h/", content_type=b"text/html; charset=iso-2022-kr")
-    assert [link.url for link in page.links] == ["http://h/ok", "http://h/ok2"]
+REFUSED_LABELS = ["csiso2022kr", "hz-gb-2312", "iso-2022-cn", "ISO-2022-CN-ext", "iso-2022-kr", "replacement"]
+
+
+@pytest.mark.parametrize("label", REFUSED_LABELS)
+def test_a_document_in_a_refused_encoding_yields_no_links(label: str) -> None:
+    """The replacement encoding, by header or by the document's own word: nothing is smuggled in, and a flag says so."""
+    body = "<a href=/a><img src=/i>"
+    sitemap = "<urlset><url><loc>/s</loc></url></urlset>"
+    refused = [
+        parsed(body, content_type=f"text/html; charset={label}"),
+        parsed(f"<meta charset={label}>" + body),
+        parsed(f'<?xml version="1.0" encoding="{label}"?><html>' + body, content_type="application/xhtml+xml"),
+        parsed("p { background: url(/x) }", content_type=f"text/css; charset={label}"),
+        parsed(f'@charset "{label}"; p {{ background: url(/x) }}', content_type="text/css"),
+        parsed(sitemap, content_type=f"application/xml; charset={label}"),
+        parsed(f'<?xml version="1.0" encoding="{label}"?>' + sitemap, content_type="text/xml"),
+        parsed("http://site.test/x", content_type=f"text/plain; charset={label}", hops="M"),
+    ]
+    assert [found.links for found in refused] == [()] * len(refused)
+    assert all("charset_refused" in found.flags for found in refused)
+
+
+def test_a_mark_or_a_known_label_before_it_saves_a_document() -> None:
+    """The order in which an encoding is found out holds for the refused one, too."""
+    assert len(parsed(b"\xef\xbb\xbf<a href=/a>", content_type="text/html; charset=iso-2022-kr").links) == 1
+    assert len(parsed("<meta charset=hz-gb-2312><a href=/a>", content_type="text/html; charset=utf-8").links) == 1
+    assert parsed("<meta charset=utf-8><meta charset=hz-gb-2312><a href=/a>").flags == ()
+
+
+def test_a_refused_page_still_says_what_it_asks_and_what_its_headers_announce() -> None:
+    """Signals are recorded, and header fields are in no encoding."""
+    body = "<meta charset=iso-2022-kr><meta name=robots content=noarchive><a href=/a>"
+    found = parsed(body, "Refresh: 0; url=/r", "Link: </n>; rel=next")
+    assert [link.url for link in found.links] == ["http://site.test/r", "http://site.test/n"]
+    assert found.flags == ("charset_refused", "signal:noarchive")
 
 
 def test_wide_crawls_sniff_alike() -> None:

@@ -18,6 +18,8 @@ SWITCHES = {"every crawl": NOTHING_MORE, "requisites": REQUISITES, "extras": EXT
 def _read(form: Form, wants: Wants) -> Parsed:
     if form.source is Source.LINK_FIELD:
         return parsed("", f"Link: {form.example}", content_type="application/pdf", wants=wants)
+    if form.source is Source.REFRESH_FIELD:
+        return parsed("", f"Refresh: {form.example}", wants=wants)
     hops = "M" if form.source is Source.SITEMAP_LIST else ""
     return parsed(form.example, content_type=form.source, wants=wants, hops=hops)
 

@@ -213,7 +213,6 @@ def test_every_encoding_of_the_web_gives_links() -> None:
         "euc-kr",
         "euc-jp",
         "iso-2022-jp",
-        "iso-2022-kr",
         "gb18030",
         "mac",
         "x-user-defined",

@@ -4,6 +4,7 @@ import base64
 import gzip
 import json
 import os
+import random
 import re
 from collections import Counter
 from pathlib import Path
@@ -57,3 +58,59 @@ def test_no_reader_accuses_the_matcher_and_what_protego_says_alone_has_a_name() 
     assert reasons[UNEXPLAINED] == 0
     if is_installed():
         assert all(opinion.google is not None for _, _, opinion in judged)
+
+
+AGENT_LINES = (
+    b"User-agent: *",
+    b"User-agent: limpet",
+    b"User-agent: x",
+    b"User-agent: x, *",
+    b"User_agent: *",
+    b"Useragent *",
+)
+RULE_LINES = (
+    b"Disallow: /",
+    b"Disallow:",
+    b"Allow: /",
+    b"Disallow: /a",
+    b"Allow: /a/b$",
+    b"Desallow: /b",
+    b"Disallow: /*b",
+)
+ODD = (
+    b"\0",
+    b"\xc2\xa0",
+    b"\xa0",
+    b"\xe2\x80\x8b",
+    b"\xc2\x85",
+    b"\x1f",
+    b"*",
+    b"/",
+    b";",
+    b",",
+    b"$",
+    b"%00",
+    b"#",
+    b":",
+)
+
+
+def test_no_reader_accuses_the_matcher_of_files_with_odd_bytes() -> None:
+    """Odd bytes anywhere, at the ends of values above all, make no fetch a violation, nor a delay too short."""
+    rng = random.Random(9309)
+    for _ in range(3_000):
+        chosen = [
+            rng.choice(rng.choice((AGENT_LINES, RULE_LINES, (b"Crawl-delay: 5",)))) for _ in range(rng.randint(1, 7))
+        ]
+        body = b"\n".join([_spoilt(line, rng) for line in chosen])
+        readers = Readers("limpet", {"digest": body}.__getitem__)
+        rules = parse(body)
+        for path in ("", "a", "a/b", "b", "a%00", "a%C2%A0"):
+            url = f"http://example.com/{path}"
+            assert not (rules.allows("limpet", url) and readers.opinion("digest", url).forbids), (body, url)
+        assert (rules.crawl_delay("limpet") or 0) * 1e6 >= readers.delay_us("digest"), body
+
+
+def _spoilt(line: bytes, rng: random.Random) -> bytes:
+    at = rng.choice((len(line), len(line), line.find(b":") + 1, rng.randint(0, len(line))))
+    return line if rng.random() < 0.4 else line[:at] + rng.choice(ODD) + line[at:]

@@ -144,7 +144,7 @@ def _token(value: bytes) -> bytes:
 def _seconds(value: bytes) -> float:
     """A crawl-delay; 0 if it is no number or beyond all reason."""
     try:
-        seconds = float(value)
+        seconds = float(value.replace(b"_", b"?"))  # "1_0" is a number to Python alone
     except ValueError:
         return 0.0
     return seconds if 0 <= seconds <= DELAY_SECONDS_MAX else 0.0

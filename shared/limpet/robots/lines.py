@@ -20,6 +20,13 @@ LINE_BYTES_MAX: Final = 16_663
 _BOM: Final = b"\xef\xbb\xbf"
 _TOKEN: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_-"  # RFC 9309 section 2.2.1
 _LINE_END: Final = (b"\n", b"\r")
+_VISIBLE: Final = frozenset(range(0x21, 0x7F))
+# What looks like nothing, beyond what `str.isspace` knows: controls, marks without width, the Latin-1 NEL and NBSP.
+_UNSEEN: Final = frozenset((*map(chr, range(0x20)), *"\x7f\xad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\udc85\udca0"))
+
+EVERYONE: Final = b"*"
+PERHAPS_EVERYONE: Final = b"*?"
+"""A star with more behind it, as in ``*;``. RFC 9309 has no such token: some read the star, some read nothing."""
 
 
 class Kind(enum.Enum):
@@ -34,11 +41,26 @@ class Kind(enum.Enum):
     LOOSE_DISALLOW = enum.auto()
 
 
+_FORBIDDING: Final = (Kind.DISALLOW, Kind.LOOSE_DISALLOW)
+
+
 class Record(NamedTuple):
     """One statement of a line, its value trimmed."""
 
     kind: Kind
     value: bytes
+
+
+class Named(NamedTuple):
+    """Whom a User-agent line names.
+
+    `name` is its token, EVERYONE, PERHAPS_EVERYONE or empty; `listed` are members of a comma list; `veiled` are those
+    that only show once unseen bytes around them, or odd ones behind a star in a list, are left out.
+    """
+
+    name: bytes
+    listed: frozenset[bytes]
+    veiled: frozenset[bytes]
 
 
 _EXACT: Final = {
@@ -98,21 +120,36 @@ def token(value: bytes) -> bytes:
     return value[: len(value) - len(value.lstrip(_TOKEN))].lower()
 
 
-def agents(value: bytes) -> tuple[bytes, list[bytes]]:
-    """Whom a User-agent line names: its product token ('*' for everyone), and members of a comma list, loosely."""
-    if value[:1] == b"*" and not value[1:2].strip():  # what follows "* " is ignored, as in Google's parser
-        return b"*", []
-    if b"," not in value:
-        return token(value), []
-    listed = [_listed(piece.strip()) for piece in value.split(b",")]
-    return token(value), [name for name in listed if name]
+def bare(value: bytes) -> bytes:
+    """A value without what nobody sees at its ends: controls, spaces beyond ASCII, marks without width."""
+    if not value or (value[0] in _VISIBLE and value[-1] in _VISIBLE):
+        return value
+    text = value.decode("utf-8", "surrogateescape")
+    seen = [at for at, letter in enumerate(text) if not (letter.isspace() or letter in _UNSEEN)]
+    return text[seen[0] : seen[-1] + 1].encode("utf-8", "surrogateescape") if seen else b""
+
+
+def agents(value: bytes) -> Named:
+    """Whom a User-agent line names, surely, loosely and perhaps."""
+    if value[:1] == EVERYONE and not value[1:2].strip():  # what follows "* " is ignored, as in Google's parser
+        return Named(EVERYONE, frozenset(), frozenset())
+    name = PERHAPS_EVERYONE if value[:1] == EVERYONE else token(value)
+    pieces = [piece.strip() for piece in value.split(b",")]
+    listed = {_listed(piece) for piece in pieces} if len(pieces) > 1 else set()
+    veiled = {_first(bare(piece)) for piece in pieces} - listed - {name, EVERYONE if name == PERHAPS_EVERYONE else b""}
+    return Named(name, frozenset(listed - {b""}), frozenset(veiled - {b""}))
 
 
 def _listed(piece: bytes) -> bytes:
     """A list member that is a token, perhaps with a version, and nothing else; else empty."""
     name = token(piece)
     rest = piece[len(name) :]
-    return piece if piece == b"*" else name if not rest or (rest[:1] == b"/" and len(rest.split()) == 1) else b""
+    return piece if piece == EVERYONE else name if not rest or (rest[:1] == b"/" and len(rest.split()) == 1) else b""
+
+
+def _first(piece: bytes) -> bytes:
+    """EVERYONE for a star, whatever follows it; else as `_listed`."""
+    return EVERYONE if piece[:1] == EVERYONE else _listed(piece)
 
 
 def records(line: bytes) -> list[Record]:
@@ -123,7 +160,16 @@ def records(line: bytes) -> list[Record]:
     found = _statements(line[:LINE_BYTES_MAX])
     if len(line) > LINE_BYTES_MAX and found and found[0].kind is Kind.ALLOW:
         return _statements(line)
-    return found
+    return found + [_bared(record) for record in found if _is_veiled(record)]
+
+
+def _is_veiled(record: Record) -> bool:
+    return record.kind in _FORBIDDING and bare(record.value) != record.value
+
+
+def _bared(record: Record) -> Record:
+    """The same Disallow without unseen bytes at its ends: a second one, so that it only adds."""
+    return Record(Kind.LOOSE_DISALLOW, bare(record.value))
 
 
 def _statements(line: bytes) -> list[Record]:

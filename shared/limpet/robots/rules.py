@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import Final
 
 import msgspec
 
 from limpet.robots import lines
-from limpet.robots.lines import Kind
+from limpet.robots.lines import EVERYONE, PERHAPS_EVERYONE, Kind
 from limpet.robots.octets import AS_WRITTEN, DECODED, UNRESERVED_DECODED, is_plain, printable, target
 from limpet.robots.patterns import TOO_MUCH_WORK, Match, PatternTable, Rule
 
@@ -18,7 +19,8 @@ RULE_TEXT_CHARS_MAX: Final = 512
 AGENTS_CACHED_MAX: Final = 16
 _DELAY_BYTES_MAX: Final = 64
 _DELAY_NUMBER: Final = frozenset(b"0123456789.eE+-")
-_EVERYONE: Final = b"*"
+_NUL: Final = b"\0"
+_BOTH: Final = frozenset((EVERYONE, PERHAPS_EVERYONE))
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -31,13 +33,19 @@ class Decision(msgspec.Struct, frozen=True):
 class _Block:
     """Consecutive User-agent lines and the rules below them."""
 
-    __slots__ = ("agents", "delays", "loose", "rules")
+    __slots__ = ("agents", "delays", "loose", "rules", "veiled")
 
     def __init__(self, agents: dict[bytes, int]) -> None:
         self.agents = agents  # token → its place among the User-agent lines
         self.loose: set[bytes] = set()
+        self.veiled: set[bytes] = set()  # as loose, and less certain
         self.rules: list[Rule] = []
         self.delays: list[tuple[float, int]] = []  # seconds, and how many agents stood above the line
+
+    def delay_seconds(self, names: Collection[bytes]) -> float | None:
+        """The longest delay for any of the names; None if there is none."""
+        place = min((self.agents[name] for name in names if name in self.agents), default=len(self.agents))
+        return max((delay for delay, above in self.delays if place < above), default=None)
 
 
 class _Group:
@@ -84,10 +92,10 @@ class Rules:
     only the token that it begins with counts. Groups that name it are merged; if none does, those for '*' count.
     """
 
-    __slots__ = ("_blocks", "_groups", "sitemaps")
+    __slots__ = ("_groups", "_readings", "sitemaps")
 
-    def __init__(self, blocks: list[_Block], sitemaps: tuple[str, ...]) -> None:
-        self._blocks = blocks
+    def __init__(self, readings: list[list[_Block]], sitemaps: tuple[str, ...]) -> None:
+        self._readings = readings  # the blocks of the file, in each way to read it; what one forbids is forbidden
         self._groups: dict[str, tuple[_Group, ...]] = {}
         self.sitemaps = sitemaps
 
@@ -107,19 +115,18 @@ class Rules:
     def names(self, agent: str) -> bool:
         """Whether a group names this very agent; '*' and loosely written names do not count."""
         name = _name(agent)
-        return any(name in block.agents for block in self._blocks)
+        return all(any(name in block.agents for block in blocks) for blocks in self._readings)
 
     def crawl_delay(self, agent: str) -> float | None:
         """The longest Crawl-delay, in seconds, of the groups that apply; any finite size; None if there is none.
 
         No RFC defines it: a line speaks for the User-agent lines of its block that stand above it.
         """
-        chosen, name = self._chosen(_name(agent))
-        delays = [delay for block in chosen for delay, above in block.delays if block.agents[name] < above]
-        return max(delays, default=None)
+        delays = [_delay_seconds(blocks, _name(agent)) for blocks in self._readings]
+        return max((delay for delay in delays if delay is not None), default=None)
 
     def _best(self, agent: str, path: bytes) -> Match:
-        """The rule of the agent's group, unless a group that names it loosely is stricter."""
+        """The rule of the agent's group, unless a group that another reading gives it is stricter."""
         groups = self._groups.get(agent) or self._compile(agent)
         found = groups[0].best(path)
         for group in groups[1:]:
@@ -128,19 +135,34 @@ class Rules:
         return found
 
     def _compile(self, agent: str) -> tuple[_Group, ...]:
-        chosen, key = self._chosen(_name(agent))
-        loose = [block for block in self._blocks if block.loose and not block.loose.isdisjoint((_name(agent), key))]
-        groups = (_Group(chosen), _Group(loose)) if loose else (_Group(chosen),)
+        name = _name(agent)
+        groups = tuple([_Group(chosen) for blocks in self._readings for chosen in _choices(blocks, name)])
         if len(self._groups) >= AGENTS_CACHED_MAX:
             self._groups.clear()
         self._groups[agent] = groups
         return groups
 
-    def _chosen(self, name: bytes) -> tuple[list[_Block], bytes]:
-        named = [block for block in self._blocks if name in block.agents]
-        if named:
-            return named, name
-        return [block for block in self._blocks if _EVERYONE in block.agents], _EVERYONE
+
+def _choices(blocks: list[_Block], name: bytes) -> list[list[_Block]]:
+    """The blocks that apply to a name; then, where they differ, those that other readings of agent lines apply.
+
+    Who reads ``*;`` as a star merges its rules with those for ``*``, Allow lines too, so that such a group counts
+    beside the one without them and never instead of it.
+    """
+    named = [block for block in blocks if name in block.agents]
+    chosen = named or [block for block in blocks if EVERYONE in block.agents]
+    key = name if named else EVERYONE
+    wide = [] if named else [block for block in blocks if not _BOTH.isdisjoint(block.agents)]
+    loose = [block for block in blocks if block.loose and not block.loose.isdisjoint((name, key))]
+    veiled = [block for block in blocks if block.veiled and not (block.loose | block.veiled).isdisjoint((name, key))]
+    return [chosen, *(others for others in (wide, loose, veiled) if others and others != chosen)]
+
+
+def _delay_seconds(blocks: list[_Block], name: bytes) -> float | None:
+    """The longest delay for a name, or else for everyone, in whatever way a star is written."""
+    names = {name} if any(name in block.agents for block in blocks) else _BOTH
+    delays = [block.delay_seconds(names) for block in blocks]
+    return max((delay for delay in delays if delay is not None), default=None)
 
 
 def _allowed(match: Match) -> bool:
@@ -185,17 +207,20 @@ class _Builder:
             self.blocks.append(_Block({}))
             self._ruled = False
         block = self.blocks[-1]
-        name, listed = lines.agents(value)
-        if name:
-            block.agents.setdefault(name, len(block.agents))
-        block.loose.update(listed)
+        named = lines.agents(value)
+        if named.name:
+            block.agents.setdefault(named.name, len(block.agents))
+        block.loose |= named.listed
+        block.veiled |= named.veiled
 
     def _loose_agent(self, value: bytes) -> None:
         """Add a name without ending the group: what follows still binds whom it bound before."""
-        name, listed = lines.agents(value)
+        named = lines.agents(value)
         if not self.blocks or self.blocks[-1].rules:
             self.blocks.append(_Block(self.blocks[-1].agents if self.blocks else {}))
-        self.blocks[-1].loose.update(found for found in (name, *listed) if found)
+        block = self.blocks[-1]
+        block.loose |= named.listed | ({named.name} - {b"", PERHAPS_EVERYONE})
+        block.veiled |= named.veiled | ({EVERYONE} if named.name == PERHAPS_EVERYONE else set())
 
     def _rule(self, kind: Kind, value: bytes) -> None:
         self._ruled = self._ruled or kind is not Kind.LOOSE_DISALLOW
@@ -229,8 +254,17 @@ def parse(body: bytes) -> Rules:
     Reads 500 KiB at most (section 2.5), in linear time, and takes every line it understands whatever the others are
     (section 2.3.1.5). Expects the body with its content coding removed; UTF-16 yields no rules.
     """
+    texts = lines.split(body)
+    found = _read(texts)
+    readings = [found.blocks]
+    if any(_NUL in text for text in texts):  # Google's parser reads no line past a NUL, others do
+        readings.append(_read([text.partition(_NUL)[0] for text in texts]).blocks)
+    return Rules(readings, tuple(found.sitemaps))
+
+
+def _read(texts: list[bytes]) -> _Builder:
     builder = _Builder()
-    for line in lines.split(body):
-        for record in lines.records(line):
+    for text in texts:
+        for record in lines.records(text):
             builder.take(*record)
-    return Rules(builder.blocks, tuple(builder.sitemaps))
+    return builder

@@ -96,9 +96,81 @@ def test_a_token_is_matched_whole(value: bytes) -> None:
 
 
 def test_a_star_followed_by_words_means_everyone() -> None:
-    """As Google's parser reads it; `*bot` on the other hand names nobody."""
+    """As Google's parser reads it."""
     assert _forbids(b"User-agent: * all of you\nDisallow: /\n")
-    assert not _forbids(b"User-agent: *bot\nDisallow: /\n")
+
+
+ODD_STARS = [
+    *(b"*" + tail for tail in (b"\0", b"\0x", b"\xc2\xa0", b"\xa0", b"\xe2\x80\x8b", b"\xc2\x85", b"\xef\xbb\xbf")),
+    *(b"*" + tail for tail in (b";", b"*", b"/*", b"$", b"%00", b"/2", b", x", b"bot")),
+    *(head + b"*" for head in (b"\0", b"\xc2\xa0", b"\xa0", b"\xe2\x80\x8b", b"\xef\xbb\xbf", b"x, \xc2\xa0")),
+]
+
+
+@pytest.mark.parametrize("value", ODD_STARS)
+def test_a_star_beside_odd_bytes_may_forbid_but_frees_nobody(value: bytes) -> None:
+    """RFC 9309 has no such agent; some parsers read the star, others nothing: the stricter of the two counts."""
+    assert _forbids(b"User-agent: %s\nDisallow: /\n" % value)
+    assert _forbids(b"User-agent: *\nDisallow: /\n\nUser-agent: %s\nAllow: /x\n" % value)
+    assert _forbids(b"User-agent: %s\nDisallow: /x\n\nUser-agent: *\nAllow: /y\n" % value)
+
+
+@pytest.mark.parametrize("value", ODD_STARS)
+def test_a_star_beside_odd_bytes_does_not_bind_whom_a_group_names(value: bytes) -> None:
+    """A group of one's own goes before those for everyone, and an odd star still ends the group above it."""
+    assert not _forbids(b"User-agent: limpet\nDisallow: /y\n\nUser-agent: %s\nDisallow: /\n" % value)
+
+
+def test_groups_under_odd_stars_are_merged_with_those_for_everyone() -> None:
+    """Who reads the star merges: an Allow for everyone holds against a shorter Disallow under an odd star."""
+    body = b"User-agent: *\nAllow: /x/y\n\nUser-agent: *;\nDisallow: /x\nCrawl-delay: 7\n"
+    assert not _forbids(body, "http://example.com/x/y")
+    assert _forbids(body)
+    assert parse(body).crawl_delay("limpet") == 7
+
+
+def test_one_odd_star_does_not_undo_another() -> None:
+    """An Allow under a less certain name does not open what a more certain one forbids, whatever the key looks like."""
+    assert _forbids(b"User_agent: *;\nDisallow: /\n")
+    assert _forbids(b"User-agent: x, *\nDisallow: /\n\nUser-agent: x, \xc2\xa0*\nAllow: /x\n")
+    assert _forbids(b"User-agent: *;\nDisallow: /\n\nUser-agent: \xc2\xa0*\nAllow: /x\n")
+
+
+@pytest.mark.parametrize(
+    "unseen", [b"\0", b"\xc2\xa0", b"\xa0", b"\xc2\x85", b"\x85", b"\xe2\x80\x8b", b"\xef\xbb\xbf", b"\x1f"]
+)
+def test_unseen_bytes_around_a_value_may_forbid_but_free_nothing(unseen: bytes) -> None:
+    """A Disallow counts with them and without them, an Allow as it stands; a name behind them is bound, not freed."""
+    assert _forbids(b"User-agent: *\nDisallow: /x%s\n" % unseen)
+    assert _forbids(b"User-agent: *\nDisallow: %s/x\n" % unseen)
+    assert _forbids(b"User-agent: *\nDisallow: /\nAllow: %s/x\n" % unseen)
+    assert _forbids(b"User-agent: *\nDisallow: /\nAllow: /x%s\n" % unseen)
+    assert _forbids(b"User-agent: *\nAllow: /\n\nUser-agent: %slimpet\nDisallow: /\n" % unseen)
+    assert _forbids(b"User-agent: *\nDisallow: /\n\nUser-agent: %slimpet\nAllow: /\n" % unseen)
+
+
+def test_letters_that_end_in_the_byte_of_a_blank_stay_whole() -> None:
+    """The second byte of a-grave in UTF-8 alone is a Latin-1 blank: cut off, the rule would forbid its kin."""
+    body = "User-agent: *\nDisallow: /\u00e0\n".encode()
+    assert _forbids(body, "http://example.com/%C3%A0")
+    assert not _forbids(body, "http://example.com/%C3%A9")
+
+
+def test_a_line_counts_up_to_a_nul_and_past_it() -> None:
+    """Google's parser stops at a NUL, others do not: groups are cut both ways and both must allow."""
+    assert _forbids(b"User-agent: *\nDisallow: /x\0y\n")
+    assert _forbids(b"User-agent: *\nDisallow: /x\0y\n", "http://example.com/x%00y")
+    assert _forbids(b"User-agent: limpet\nAllow\0: /x\nUser-agent: *\nDisallow: /\n")
+    assert _forbids(b"User-agent: limpet\0: x\nDisallow: /\nUser-agent\0: x\n")
+    assert not parse(b"User-agent\0: limpet\nDisallow:\n").names("limpet")
+
+
+def test_many_odd_lines_take_linear_work() -> None:
+    """Half a megabyte of blanks around values is read, and only its bytes count."""
+    blanks = b"\xe2\x80\x8b" * 5_000
+    body = b"".join(b"User-agent: %s*\nDisallow: %s/x\0\n" % (blanks, blanks) for _ in range(16))
+    assert _forbids(body)
+    assert not _forbids(body, "http://example.com/y")
 
 
 def test_a_comma_list_binds_all_its_members_and_frees_none() -> None:

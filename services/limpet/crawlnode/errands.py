@@ -3,10 +3,24 @@
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
+import msgspec
+
 from limpet.robots import RobotsAnswer
 
-Run = Callable[[str, float], Awaitable[RobotsAnswer | None]]
-"""URL, monotonic second after which nobody waits any more -> what the host said, None when it was not asked."""
+
+class NotAsked(msgspec.Struct, frozen=True, tag=True):
+    """A host to which a robots.txt redirects will not be asked soon, and was not asked at all."""
+
+    reason: str
+    """What the redirecting authority waits for."""
+    wait_us: int = 0
+    """How long the host is known to wait yet."""
+    theirs: bool = False
+    """The host asked for the wait, or brought it on itself: it counts like its own 429 as robots.txt out of reach."""
+
+
+Run = Callable[[str, float], Awaitable[RobotsAnswer | NotAsked | None]]
+"""URL, monotonic second after which nobody waits any more -> what the host said, or that it was not asked."""
 
 
 class Errands(Protocol):
@@ -16,7 +30,7 @@ class Errands(Protocol):
     costs nobody anything; a death on either side loses the errand and nothing else.
     """
 
-    async def ask(self, url: str) -> RobotsAnswer | None:
+    async def ask(self, url: str) -> RobotsAnswer | NotAsked | None:
         """Have the owner of the host of `url` fetch it once, as a hop of a robots.txt. None: it did not, in time."""
         ...
 

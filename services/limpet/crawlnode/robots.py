@@ -7,15 +7,15 @@ and its verdict is durable before anything is licensed from it.
 import logging
 from collections import OrderedDict
 from collections.abc import Callable
-from math import inf
 
 import msgspec
 
 from limpet.clock import DurableClock
 from limpet.config import Facts, Settings
 from limpet.crawlnode.archive import Archivist
-from limpet.crawlnode.errands import Errands
-from limpet.crawlnode.exchange import Exchange, limits_of, longest_fetch_us
+from limpet.crawlnode.errands import Errands, NotAsked
+from limpet.crawlnode.exchange import Exchange, limits_of
+from limpet.crawlnode.hops import HopPermits
 from limpet.crawlnode.sitemaps import SitemapPublisher
 from limpet.crawlnode.steps import FetchSteps
 from limpet.fetch import Capture, FetchRequest, Head, redirect_target
@@ -41,7 +41,7 @@ from limpet.robots import (
     gives_up,
     next_step,
 )
-from limpet.robots.retrieval.answers import UNPARSEABLE
+from limpet.robots.retrieval.answers import DAY_US, UNPARSEABLE, Failing
 from limpet.robots.retrieval.state import RetryPolicy
 from limpet.runtime import Random
 from limpet.urlstore import AuthorityRow, UrlStore
@@ -50,7 +50,7 @@ from limpet.warc import CaptureMeta
 ROBOTS_BODY_BYTES_MAX = 1_000_000
 KEPT_AUTHORITIES_MAX = 20_000
 KEPT_BODY_BYTES_MAX = 33_554_432
-REDIRECT_STOPPED = "redirect_to_host_stopped_by_operator"
+REDIRECT_ELSEWHERE = "redirect_to_host_of_another_worker"
 
 _LOG = logging.getLogger("limpet.robots")
 
@@ -105,7 +105,9 @@ class RobotsDesk:
             body_in_memory_bytes_max=ROBOTS_BODY_BYTES_MAX,
             spool_above_bytes=2 * ROBOTS_BODY_BYTES_MAX,  # never: the whole is read at once
         )
-        self._longest_seconds = longest_fetch_us(settings) / 1e6
+        self._hops = HopPermits(
+            exchange=exchange, steps=steps, governor=governor, load=self.load, clock=clock, settings=settings
+        )
         self._policy = RetryPolicy(nxdomain_us=int(settings.retries.nxdomain_seconds * 1e6))
         self._judge = RobotsJudge()
         self._known: OrderedDict[str, _Known] = OrderedDict()
@@ -159,10 +161,15 @@ class RobotsDesk:
 
     # -- fetching ----------------------------------------------------------------------------------------------------
     async def refresh(self, authority: str, permit: Permit, store: UrlStore) -> None:
-        """Fetch robots.txt (following redirects), archive every answer, make the verdict durable."""
+        """Fetch robots.txt (following redirects), archive every answer, make the verdict durable.
+
+        Nothing changes when the process stops before there is one.
+        """
         host = permit.state
         asked_us = self._clock.wall_us()
         settled = await self._settle(authority, permit, store)
+        if settled is None:
+            return
         before = self._known[authority]
         now_us = self._clock.wall_us()
         dated_us = now_us if settled.status == "unreachable" else asked_us  # a copy is as old as its request
@@ -198,8 +205,8 @@ class RobotsDesk:
         if settled.reason == UNPARSEABLE:
             log_event(_LOG, logging.WARNING, "robots.txt is unparseable and has no rules", authority=authority)
 
-    async def _settle(self, authority: str, permit: Permit, store: UrlStore) -> Settled:
-        """Hop by hop, each under the permit of the host it goes to."""
+    async def _settle(self, authority: str, permit: Permit, store: UrlStore) -> Settled | None:
+        """Hop by hop, each under the permit of the host it goes to. None: this process stops, and waits no longer."""
         url, hops, answer = authority + "/robots.txt", 0, await self._ask(authority + "/robots.txt", permit, store)
         while True:
             step = next_step(hops, answer)
@@ -209,23 +216,27 @@ class RobotsDesk:
             target = _redirected(step, url)
             if target is None:
                 return _settled(next_step(hops, NetworkFailure("gate")))
-            there = self._store_of(split(target).host)
-            if there is None:
-                # Its politeness is kept by another process, which is sent there: not ours to spend.
-                told = await self._errands.ask(target) if self._errands is not None else None
-                if told is None:  # nobody's fault, and never allowed
-                    ours = _settled(next_step(hops, NetworkFailure("proxy")))
-                    return msgspec.structs.replace(ours, reason="redirect_to_host_of_another_worker")
-                url, answer = target, told
-                continue
-            hop = await self._permit(target, there)
-            if hop is None:
-                ours = _settled(next_step(hops, NetworkFailure("proxy")))
-                return msgspec.structs.replace(ours, reason=REDIRECT_STOPPED)
-            url, answer = target, await self._ask_hop(target, hop, there)
+            told = await self._hop(target)
+            if told is None:
+                return None
+            if isinstance(told, NotAsked):
+                return waiting(told)
+            url, answer = target, told
 
-    async def _ask_hop(self, url: str, permit: Permit, store: UrlStore) -> RobotsAnswer:
-        """What a host says to which a redirect led."""
+    async def _hop(self, url: str) -> RobotsAnswer | NotAsked | None:
+        """What the host says to which a redirect led; None when this process stops."""
+        store = self._store_of(split(url).host)
+        if store is not None:
+            return await self._ask_hop(url, store)
+        # Its politeness is kept by another process, which is sent there: not ours to spend.
+        told = await self._errands.ask(url) if self._errands is not None else None
+        return NotAsked(REDIRECT_ELSEWHERE) if told is None and not self._hops.stopping else told
+
+    async def _ask_hop(self, url: str, store: UrlStore, until: float | None = None) -> RobotsAnswer | NotAsked | None:
+        """A hop to a host of ours, begun by the monotonic second `until`."""
+        permit = await self._hops.permit(url, store, until)
+        if not isinstance(permit, Permit):
+            return permit
         answer = await self._ask(url, permit, store)
         await self._steps.persist_wait(store, permit.state.row)
         return answer
@@ -235,36 +246,16 @@ class RobotsDesk:
         if self._errands is not None:
             await self._errands.serve(self._errand)
 
-    def stop_errands(self) -> None:
-        """Nobody is waited for any more."""
+    def stop_hops(self) -> None:
+        """No host is waited for any more, neither here nor by another worker."""
+        self._hops.stop()
         if self._errands is not None:
             self._errands.stop()
 
-    async def _errand(self, url: str, until: float) -> RobotsAnswer | None:
-        """One errand, like a hop of our own; None when the host may not be asked by then."""
+    async def _errand(self, url: str, until: float) -> RobotsAnswer | NotAsked | None:
+        """One errand, like a hop of our own; None when nothing came of it."""
         store = self._store_of(split(canonicalize(url)).host)
-        permit = await self._permit(url, store, until) if store is not None else None
-        return None if permit is None or store is None else await self._ask_hop(url, permit, store)
-
-    async def _permit(self, url: str, store: UrlStore, until: float = inf) -> Permit | None:
-        """A hop spends the permit of the host it goes to, after its gap and its waits.
-
-        No lease there would tell after a death that the host may have been answering: until it has, its row tells.
-        None while the operator lets nothing be sent there, or when that takes until the monotonic second `until`.
-        """
-        parts = split(url)
-        state = self._governor.host(parts.host, store.host)
-        self.load(parts.authority, state, store)
-        if self._governor.stopped(state):
-            return None
-        await self._exchange.locate(state)
-        while (permit := self._governor.permit(state, ahead=True)) is None:
-            if self._governor.stopped(state) or self._clock.monotonic() >= until:
-                return None
-            await self._clock.sleep(max(0.01, min(60.0, self._governor.ready_in(state, ahead=True))))
-            await self._exchange.locate(state)
-        await self._steps.persist_wait(store, self._governor.unfinished(state, self._longest_seconds))
-        return permit
+        return None if store is None else await self._ask_hop(url, store, until)
 
     async def _ask(self, url: str, permit: Permit, store: UrlStore) -> RobotsAnswer:
         request = FetchRequest(url=url, headers=self._exchange.headers, limits=self._limits, owned=permit.state.owned)
@@ -326,6 +317,17 @@ class RobotsDesk:
 def _settled(step: Follow | Settled) -> Settled:
     assert isinstance(step, Settled)
     return step
+
+
+def waiting(told: NotAsked) -> Settled:
+    """Never allowed, and nothing to hold against anybody unless the host itself brought the wait on.
+
+    A day is the longest that robots.txt waits by itself: what holds the host may have changed by then.
+    """
+    ours = _settled(next_step(0, NetworkFailure("proxy")))
+    failing: Failing | None = "http" if told.theirs else None
+    wait_us = min(told.wait_us, DAY_US)
+    return msgspec.structs.replace(ours, reason=told.reason, failing=failing, retry_after_us=wait_us)
 
 
 def _redirected(step: Follow, url: str) -> str | None:

@@ -148,7 +148,7 @@ class CrawlNode:
                 self._start_visits()
                 await self._nap(stop)
             self._stopping = True
-            self._robots.stop_errands()
+            self._robots.stop_hops()
             await self._drain()
         finally:
             for keeper in keepers:

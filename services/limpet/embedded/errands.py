@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from limpet.clock import DurableClock
-from limpet.crawlnode.errands import Run
+from limpet.crawlnode.errands import NotAsked, Run
 from limpet.embedded.folder import Folder
 from limpet.model.errors import LimpetError
 from limpet.model.identity import bucket_of, shard_of
@@ -28,7 +28,7 @@ ASK: Final = ".ask"
 ANSWER: Final = ".answer"
 _FILE_BYTES_MAX: Final = 4_000_000
 
-_Answer = HttpAnswer | NetworkFailure | None
+_Answer = HttpAnswer | NetworkFailure | NotAsked | None
 
 
 class FileErrands:
@@ -52,7 +52,7 @@ class FileErrands:
         self._stopping = False
         self._running: dict[str, asyncio.Task[None]] = {}
 
-    async def ask(self, url: str) -> RobotsAnswer | None:
+    async def ask(self, url: str) -> RobotsAnswer | NotAsked | None:
         """See `Errands.ask`."""
         self._number += 1
         stem = f"{self._shard_of_host(split(url).host)}-{self._clock.boot_us()}-{self._name}-{self._number}"
@@ -119,7 +119,7 @@ class FileErrands:
         if asked is None:
             return
         born_us = int(stem.split("-")[1])
-        answer: RobotsAnswer | None = None
+        answer: RobotsAnswer | NotAsked | None = None
         with contextlib.suppress(LimpetError, UnicodeDecodeError, ValueError):
             answer = await run(asked.decode(), self._clock.monotonic() + self._left_seconds(born_us))
         with contextlib.suppress(OSError):

@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 from limpet.clock import DurableClock
+from limpet.crawlnode.errands import NotAsked
 from limpet.embedded.errands import WAIT_SECONDS_MAX, FileErrands
 from limpet.robots import HttpAnswer, RobotsAnswer
 from limpet.testing.loop import SimClock, VirtualLoop, run_virtual
@@ -15,7 +16,7 @@ OWNERS = {"a.test": 0, "b.test": 1}
 class Pair:
     """Two workers on virtual time; the second owns b.test and answers with `answer`, after `seconds`."""
 
-    def __init__(self, folder: Path, answer: RobotsAnswer | None = RULES, seconds: float = 0.0) -> None:
+    def __init__(self, folder: Path, answer: RobotsAnswer | NotAsked | None = RULES, seconds: float = 0.0) -> None:
         self.loop = VirtualLoop()
         self.clock = DurableClock(SimClock(self.loop))
         self.folder, self.answer, self.seconds = folder, answer, seconds
@@ -27,15 +28,15 @@ class Pair:
             for shard in (0, 1)
         )
 
-    async def run(self, url: str, until: float) -> RobotsAnswer | None:
+    async def run(self, url: str, until: float) -> RobotsAnswer | NotAsked | None:
         self.ran.append((url, until - self.clock.monotonic()))
         await self.clock.sleep(self.seconds)
         return self.answer
 
     def ask(
         self, url: str = "http://b.test/robots.txt", *, served: bool = True, later_seconds: float = 0.0
-    ) -> RobotsAnswer | None:
-        async def main() -> RobotsAnswer | None:
+    ) -> RobotsAnswer | NotAsked | None:
+        async def main() -> RobotsAnswer | NotAsked | None:
             await self.clock.sleep(later_seconds)
             servers = [asyncio.ensure_future(errands.serve(self.run)) for errands in (self.one, self.two) if served]
             try:
@@ -71,6 +72,13 @@ def test_an_owner_that_may_not_ask_says_so(tmp_path: Path) -> None:
     assert files(tmp_path) == []
 
 
+def test_an_owner_tells_how_long_its_host_waits(tmp_path: Path) -> None:
+    """Then who asked waits as long, for the same reason, instead of asking again and again."""
+    waits = NotAsked("redirect_to_waiting_host", 600_000_000, theirs=True)
+    assert Pair(tmp_path, waits).ask() == waits
+    assert files(tmp_path) == []
+
+
 def test_nobody_waits_for_ever(tmp_path: Path) -> None:
     """No worker there, or a host that is not asked in time: None, and the question is taken back."""
     for pair in (Pair(tmp_path), Pair(tmp_path, seconds=10_000.0)):
@@ -96,7 +104,7 @@ def test_a_damaged_answer_is_none(tmp_path: Path) -> None:
     """Whatever lies there, nobody is allowed anything by it."""
     pair = Pair(tmp_path)
 
-    async def main() -> RobotsAnswer | None:
+    async def main() -> RobotsAnswer | NotAsked | None:
         asking = asyncio.ensure_future(pair.one.ask("http://b.test/robots.txt"))
         while not files(tmp_path):
             await pair.clock.sleep(0.05)
@@ -110,7 +118,7 @@ def test_a_worker_that_stops_waits_for_nobody(tmp_path: Path) -> None:
     """Ctrl-C is not held up by another worker that is stopping too."""
     pair = Pair(tmp_path)
 
-    async def main() -> RobotsAnswer | None:
+    async def main() -> RobotsAnswer | NotAsked | None:
         asking = asyncio.ensure_future(pair.one.ask("http://b.test/robots.txt"))
         await pair.clock.sleep(1.0)
         assert not asking.done()

@@ -208,9 +208,18 @@ class Parser:
             positions, _ = await asyncio.gather(self._publish(pages), self._acquit(suspect))
         if pages:
             await self._count(pages)
-            await self._accept(
-                [self._output(event, parsed, positions.get(event.fp, ())) for event, parsed in pages], None
-            )
+            outputs = [self._output(event, parsed, positions.get(event.fp, ())) for event, parsed in pages]
+            accepted = await self._accept(outputs, None)
+            outdated = [parsing for parsing, taken in zip(_whole(parsings), accepted, strict=True) if not taken]
+            if self._depth_counts and outdated:
+                await self._emit([await self._once_more(parsing) for parsing in outdated])
+
+    async def _once_more(self, parsing: Parsing) -> Parsing:
+        """A document that came nearer to a seed between parse and acceptance, if that is why it was not accepted."""
+        event = parsing.event
+        if self._store.output(event.fp, event.fetched_us, PARSER_VERSION) is not None:
+            return Parsing(parsing.position, event, None)  # someone was first
+        return await self._attempt(parsing.position, event)
 
     async def _acquit(self, position: Position) -> None:
         """What a body could do to the process it has done by now: a death from here on is not its own.
@@ -225,12 +234,15 @@ class Parser:
         event = decode_fetched(message.payload)
         if self._store.output(event.fp, event.fetched_us, PARSER_VERSION) is not None:
             return Parsing(message.position, event, None)  # someone was first
+        return await self._attempt(message.position, event)
+
+    async def _attempt(self, position: Position, event: DocumentFetched) -> Parsing:
         event = self._placed(event)
         parsed = await self._try(event)
         if isinstance(parsed, Parsed):
-            return Parsing(message.position, event, parsed)
-        await self._defer(message.payload, event, 2, str(parsed), b"")
-        return Parsing(message.position, event, None)
+            return Parsing(position, event, parsed)
+        await self._defer(encode(event), event, 2, str(parsed), b"")
+        return Parsing(position, event, None)
 
     def _placed(self, event: DocumentFetched) -> DocumentFetched:
         """The document where it is now: since it was fetched, a shorter way to it may have been found."""
@@ -388,11 +400,12 @@ class Parser:
             split.setdefault(partition, []).append(link)
         return split
 
-    async def _accept(self, outputs: Sequence[ParseOutput], job: Job | None) -> None:
+    async def _accept(self, outputs: Sequence[ParseOutput], job: Job | None) -> list[bool]:
         """Step 5: once per key; zero rows means that someone was first, and that is fine."""
         self._crashpoint("parse.accept.before")
-        await self._store.accept_outputs(outputs, job)
+        accepted = await self._store.accept_outputs(outputs, job)
         self._crashpoint("parse.accept.after")
+        return accepted
 
     async def _commit(self, positions: Sequence[Position]) -> None:
         """Step 6, last."""
@@ -423,6 +436,11 @@ class Parser:
         self._crashpoint("parse.job.before")
         await self._store.put_job(job)
         self._crashpoint("parse.job.after")
+
+
+def _whole(parsings: Sequence[Parsing]) -> list[Parsing]:
+    """Those that were parsed."""
+    return [parsing for parsing in parsings if parsing.parsed is not None]
 
 
 def _in_portions(messages: Sequence[tuple[int, bytes]]) -> Iterator[list[tuple[int, bytes]]]:

@@ -107,9 +107,10 @@ class Ring:
         """See `UrlStore.count_rejects`."""
 
 
-def parser_of(ring: Ring, runner: CountingRunner) -> Parser:
+def parser_of(ring: Ring, runner: CountingRunner, *, depth_counts: bool = False) -> Parser:
     """A parser between these ports."""
     return Parser(
+        depth_counts=depth_counts,
         store=cast("UrlStore", ring),
         consumer=cast("Consumer", ring),
         producer=cast("Producer", ring),

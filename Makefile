@@ -38,9 +38,9 @@ else
 	@$(BIN)/limpet crawl $(foreach url,$(SEED),'$(url)') --into '$(INTO)' $(if $(CONTACT),--contact '$(CONTACT)')
 endif
 
-test: $(VENV)/.test ## the default suite, under 5 minutes
+test: $(VENV)/.test ## the default suite, under 5 minutes on two cores
 	@$(BIN)/python -m pytest tests/crash tests/properties
-	@$(BIN)/python -m pytest -n 2 --dist loadfile --ignore tests/crash --ignore tests/properties tests
+	@$(BIN)/python -m pytest -n 4 --dist loadfile --ignore tests/crash --ignore tests/properties tests
 
 test-slow: $(VENV)/.test ## the long proofs: real kills, real documentation, validators, large simulations
 	@$(BIN)/python -m pytest -m slow --ignore tests/crash tests

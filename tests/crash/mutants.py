@@ -102,7 +102,8 @@ class OffsetBeforeParse(Parser):
             return 0
         await self._commit([message.position for message in messages])
         for message in messages:
-            await self._emit([await self._parse(message)])
+            parsing = await self._parse(message)
+            await self._emit([parsing.page] if parsing.page is not None else [])
         return len(messages)
 
 

@@ -1,43 +1,15 @@
 """Host names through the command line: those that exist, those that do not, servers that fail."""
 
-import asyncio
-import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Self
 
 import pytest
 
+from e2e.in_thread import InThread
 from e2e.raw_site import RawCrawl, RawSites, Site, ok
 from limpet.testing.dns import SERVFAIL, DnsAnswer, FakeDns
 
 HERE = "127.0.9.77"
-
-
-class DnsThread:
-    """A DNS server in a thread of its own while the `with` lasts."""
-
-    def __init__(self, names: Mapping[str, DnsAnswer]) -> None:
-        self.dns = FakeDns(names)
-        self._ready, self._stop = threading.Event(), asyncio.Event()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        self._ready.wait()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        assert self._loop is not None
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join()
-
-    async def _serve(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        async with self.dns:
-            self._ready.set()
-            await self._stop.wait()
 
 
 @pytest.fixture(scope="module")
@@ -45,10 +17,11 @@ def crawl(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RawCrawl, 
     """One crawl of a name that exists, one that does not, and one whose servers fail."""
     names = {"here.test": DnsAnswer(addresses=(HERE,)), "broken.test": DnsAnswer(code=SERVFAIL)}
     sites = {"here": Site({"/": ok(b"<a href=/next>x</a>"), "/next": ok(b"n")}, host=HERE, name="here.test")}
-    with DnsThread(names) as thread, RawSites(sites) as raw:
+    dns = FakeDns(names)
+    with InThread(dns), RawSites(sites) as raw:
         config = f"""
 [fetching]
-nameservers = ["{thread.dns.address}"]
+nameservers = ["{dns.address}"]
 [retries]
 base_seconds = 0.1
 factor = 1.0
@@ -67,7 +40,7 @@ nxdomain_seconds = 0.3
                 owned=("here.test", "gone.test", "broken.test"),
                 seeds=["http://gone.test/a", "http://gone.test/b", "http://broken.test/"],
             ),
-            thread.dns,
+            dns,
         )
 
 

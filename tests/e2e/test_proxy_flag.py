@@ -1,44 +1,16 @@
 """`--proxy` through the command line: everything goes through it, and nothing of its faults is the site's."""
 
-import asyncio
-import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Self
 
 import pytest
 
 from e2e.command import limpet
+from e2e.in_thread import InThread
 from e2e.raw_site import RawCrawl, RawSites, Site, moved, ok
 from limpet.testing.proxy import FakeProxy
 
 SECRET = "user:s3cret-word"  # noqa: S105 - nobody's
-
-
-class ProxyThread:
-    """A proxy in a thread of its own while the `with` lasts."""
-
-    def __init__(self, reply: bytes | None = None) -> None:
-        self.proxy = FakeProxy(reply)
-        self._ready, self._stop = threading.Event(), asyncio.Event()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        self._ready.wait()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        assert self._loop is not None
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join()
-
-    async def _serve(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        async with self.proxy:
-            self._ready.set()
-            await self._stop.wait()
 
 
 SITES = {
@@ -50,10 +22,11 @@ SITES = {
 @pytest.fixture(scope="module")
 def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RawCrawl, FakeProxy]]:
     """One crawl through a proxy that wants credentials, given in the environment."""
-    with ProxyThread() as thread, RawSites(SITES) as sites:
-        words = ("--proxy", thread.proxy.url, "--workers", "1", "--patience", "1s", "-v")
+    proxy = FakeProxy()
+    with InThread(proxy), RawSites(SITES) as sites:
+        words = ("--proxy", proxy.url, "--workers", "1", "--patience", "1s", "-v")
         env = {"LIMPET_PROXY_CREDENTIALS": SECRET}
-        yield RawCrawl(tmp_path_factory.mktemp("proxied"), sites, *words, env=env), thread.proxy
+        yield RawCrawl(tmp_path_factory.mktemp("proxied"), sites, *words, env=env), proxy
 
 
 def test_pages_robots_and_redirects_go_through_the_proxy(proxied: tuple[RawCrawl, FakeProxy]) -> None:
@@ -81,8 +54,9 @@ def test_credentials_are_written_nowhere(proxied: tuple[RawCrawl, FakeProxy]) ->
 
 def test_a_proxy_that_fails_costs_the_sites_nothing(tmp_path: Path) -> None:
     """No URL has failed, none was tried in the clear, and the wait says whose fault it is."""
-    with ProxyThread(b"HTTP/1.1 407 No\r\n\r\n") as thread, RawSites({"one": SITES["one"]}) as sites:
-        words = ("--proxy", thread.proxy.url, "--workers", "1", "--patience", "1s")
+    proxy = FakeProxy(b"HTTP/1.1 407 No\r\n\r\n")
+    with InThread(proxy), RawSites({"one": SITES["one"]}) as sites:
+        words = ("--proxy", proxy.url, "--workers", "1", "--patience", "1s")
         crawl = RawCrawl(tmp_path, sites, *words)
         assert crawl.result.code == 3
         assert crawl.state("one") == ("due", "")

@@ -14,10 +14,11 @@ from typing import Self
 
 import pytest
 
+from e2e.in_thread import InThread
 from e2e.raw_site import RawCrawl, RawSites, Site, moved, ok
-from e2e.test_proxy_flag import ProxyThread
 from limpet.fetch.denylist import packed
 from limpet.model.urls import split
+from limpet.testing.proxy import FakeProxy
 
 OURS = "127.0.9.128/25"
 HOSTS = [
@@ -124,11 +125,12 @@ def crawl(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     Through a proxy, which would go anywhere, the same holds: it is asked for nothing but what is ours.
     """
     words = ("--workers", "1", "--patience", "2s", "--contact", "me@example.org")
-    with ProxyThread() as thread, RawSites(tricky_sites(trap.port)) as sites:
-        by = ("--proxy", thread.proxy.url) if request.param == "proxied" else ()
+    proxy = FakeProxy()
+    with InThread(proxy), RawSites(tricky_sites(trap.port)) as sites:
+        by = ("--proxy", proxy.url) if request.param == "proxied" else ()
         path = tmp_path_factory.mktemp("ssrf")
         yield RawCrawl(path, sites, *words, *by, config=CONFIG, owned=(OURS,), seeds=[NOBODYS])
-        tunnels = list(thread.proxy.targets)
+        tunnels = list(proxy.targets)
     assert bool(tunnels) is (request.param == "proxied")
     assert all(ours(target.rpartition(":")[0]) for target in tunnels)
 

@@ -17,7 +17,7 @@ from limpet.crawlnode.archive import Archivist
 from limpet.crawlnode.health import Outage
 from limpet.crawlnode.steps import FetchSteps
 from limpet.fetch import Capture, Fetcher, FetchLimits, FetchRequest, Head, Locating
-from limpet.model.errors import CannotGoOn, LimpetError
+from limpet.model.errors import CannotGoOn
 from limpet.model.events import DocumentFetched
 from limpet.model.identity import registrable_domain
 from limpet.model.lifecycle import State
@@ -28,6 +28,7 @@ from limpet.politeness import HOST_UNREACHABLE, Answer, Governor, HostState, Per
 from limpet.politeness.orders import BLOCKED
 from limpet.robots import License
 from limpet.runtime import Random
+from limpet.runtime.insist import insist
 from limpet.segments import Location
 from limpet.urlstore import Claim, Completion, HostRow, Lane, UrlStore
 from limpet.warc import CaptureMeta
@@ -43,7 +44,6 @@ Asked only where the transport was complete."""
 CODING_CUT = "content coding cut short"
 WAIT_DEFAULT_SECONDS = 30.0
 WAIT_DEFAULT_SECONDS_MAX = 3600.0
-RETRY_OURS_SECONDS = 0.5
 REFUSED_STATUS = frozenset({401, 403, 429})
 UNSENT = frozenset({"gate", "dns", "proxy"})  # failures before a request could go out
 DAY_US = 86_400_000_000
@@ -215,17 +215,13 @@ class Exchange:
             self._steps.settling.settled(outcome.location)
 
     async def _insist(self, step: Callable[[], Awaitable[T]], claim: Claim, store: UrlStore) -> T:
-        """Try a step of ours until it holds, keeping the lease alive; only `CannotGoOn` ends it."""
-        while True:
-            try:
-                return await step()
-            except CannotGoOn:
-                raise
-            except LimpetError:
-                await self._clock.sleep(RETRY_OURS_SECONDS)
-                now_us = self._clock.wall_us()
-                lease_us = now_us + int(self._settings.work.lease_seconds * 1e6)
-                await store.renew([claim], now_us, lease_us)
+        """Try a step of ours until it holds, keeping the lease alive."""
+
+        async def renew() -> None:
+            now_us = self._clock.wall_us()
+            await store.renew([claim], now_us, now_us + int(self._settings.work.lease_seconds * 1e6))
+
+        return await insist(step, self._clock, renew)
 
     def _judge(self, sent: Sent, host: HostState, *, coding_cut: bool = False) -> Verdict:
         domain = registrable_domain(sent.claim.host)

@@ -7,17 +7,16 @@ and admission leaves alone what it knows. The parser has no part in it, since ro
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from limpet.bus import Producer, UnknownTopicError
+from limpet.bus import Producer
 from limpet.clock import DurableClock
 from limpet.config import Facts, Settings
 from limpet.crawlnode.steps import FetchSteps
-from limpet.model.errors import CannotGoOn, LimpetError
 from limpet.model.events import Link, LinksDiscovered, PageLinks, encode
 from limpet.model.identity import Fingerprinter, identity_key
 from limpet.model.links import LinkKind
 from limpet.model.urls import canonicalize_all, split
+from limpet.runtime.insist import insist
 
-RETRY_OURS_SECONDS: Final = 0.5
 URL_BYTES_MAX: Final = 4_096
 """Longest URL handed on, as by the parser: admission's own bound is lower, and counts what it rejects."""
 
@@ -79,10 +78,4 @@ class SitemapPublisher:
         return encode(LinksDiscovered(crawl=self._facts.crawl, pages=(page,)))
 
     async def _insist(self, shard: int, messages: Sequence[tuple[int, bytes]]) -> None:
-        while True:
-            try:
-                return await self._steps.publish_sitemaps(self._producers[shard], messages)
-            except (CannotGoOn, UnknownTopicError):
-                raise
-            except LimpetError:
-                await self._clock.sleep(RETRY_OURS_SECONDS)
+        await insist(lambda: self._steps.publish_sitemaps(self._producers[shard], messages), self._clock)

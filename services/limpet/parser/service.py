@@ -12,10 +12,9 @@ from typing import Protocol
 
 import msgspec
 
-from limpet.bus import Consumer, Message, Position, Producer, RefusedError
+from limpet.bus import Consumer, Message, Position, Producer
 from limpet.clock import Clock
 from limpet.config import Settings
-from limpet.model.errors import CannotGoOn, LimpetError
 from limpet.model.events import (
     LINKS_DISCOVERED,
     DocumentFetched,
@@ -43,6 +42,7 @@ from limpet.parser.page import (
 )
 from limpet.parser.wants import NAVIGATION_ONLY, Wants
 from limpet.runtime import InlineRunner, Mortality, Runner
+from limpet.runtime.insist import insist
 from limpet.segments import SegmentStore
 from limpet.urlstore import Job, ParseOutput, Reject, UrlStore
 from limpet.warc import RecordStream
@@ -50,7 +50,6 @@ from limpet.warc import RecordStream
 IDLE_SECONDS = 0.25
 PORTION_BYTES_MIN = 2_000_000
 BACKLOG_SECONDS = 0.25
-RETRY_SECONDS = 0.5
 HEAVY_LINKS_MIN = 10_000
 SERVERS_KNOWN_MAX = 4_096
 
@@ -67,12 +66,15 @@ class Marks(Protocol):
         ...
 
 
+Page = tuple[DocumentFetched, Parsed]
+"""A document, at the depth it has now, and what was found in it."""
+
+
 class Parsing(msgspec.Struct, frozen=True):
-    """One message on its way through the steps. `parsed` None: a job takes over."""
+    """One message on its way through the steps. `page` None: somebody was first, or a job takes over."""
 
     position: Position
-    event: DocumentFetched
-    parsed: Parsed | None
+    page: Page | None
 
 
 class Parser:
@@ -196,30 +198,30 @@ class Parser:
 
     async def _finish(self, parsings: Sequence[Parsing], suspect: Position | None = None) -> None:
         """Steps 4 to 6."""
-        await self._emit(parsings, suspect)
+        await self._emit([parsing.page for parsing in parsings if parsing.page is not None], suspect)
         await self._commit([parsing.position for parsing in parsings])
 
-    async def _emit(self, parsings: Sequence[Parsing], suspect: Position | None = None) -> None:
+    async def _emit(self, pages: Sequence[Page], suspect: Position | None = None) -> None:
         """Steps 4 and 5. A suspect is acquitted in the same group commit that makes its links durable."""
-        pages = [(parsing.event, parsing.parsed) for parsing in parsings if parsing.parsed is not None]
         if suspect is None:
             positions = await self._publish(pages)
         else:
             positions, _ = await asyncio.gather(self._publish(pages), self._acquit(suspect))
-        if pages:
-            await self._count(pages)
-            outputs = [self._output(event, parsed, positions.get(event.fp, ())) for event, parsed in pages]
-            accepted = await self._accept(outputs, None)
-            outdated = [parsing for parsing, taken in zip(_whole(parsings), accepted, strict=True) if not taken]
-            if self._depth_counts and outdated:
-                await self._emit([await self._once_more(parsing) for parsing in outdated])
+        if not pages:
+            return
+        await self._count(pages)
+        outputs = [self._output(event, parsed, positions.get(event.fp, ())) for event, parsed in pages]
+        accepted = await self._accept(outputs, None)
+        if self._depth_counts:
+            outdated = [event for (event, _), taken in zip(pages, accepted, strict=True) if not taken]
+            await self._emit_again(outdated)
 
-    async def _once_more(self, parsing: Parsing) -> Parsing:
-        """A document that came nearer to a seed between parse and acceptance, if that is why it was not accepted."""
-        event = parsing.event
-        if self._store.output(event.fp, event.fetched_us, PARSER_VERSION) is not None:
-            return Parsing(parsing.position, event, None)  # someone was first
-        return await self._attempt(parsing.position, event)
+    async def _emit_again(self, outdated: Sequence[DocumentFetched]) -> None:
+        """Those that came nearer to a seed between parse and acceptance, if that is why they were not accepted."""
+        fresh = [event for event in outdated if self._store.output(event.fp, event.fetched_us, PARSER_VERSION) is None]
+        pages = [page for event in fresh if (page := await self._attempt(event)) is not None]
+        if pages:
+            await self._emit(pages)
 
     async def _acquit(self, position: Position) -> None:
         """What a body could do to the process it has done by now: a death from here on is not its own.
@@ -233,16 +235,17 @@ class Parser:
     async def _parse(self, message: Message) -> Parsing:
         event = decode_fetched(message.payload)
         if self._store.output(event.fp, event.fetched_us, PARSER_VERSION) is not None:
-            return Parsing(message.position, event, None)  # someone was first
-        return await self._attempt(message.position, event)
+            return Parsing(message.position, None)  # someone was first
+        return Parsing(message.position, await self._attempt(event))
 
-    async def _attempt(self, position: Position, event: DocumentFetched) -> Parsing:
+    async def _attempt(self, event: DocumentFetched) -> Page | None:
+        """Steps 2 and 3 for the document where it is now; None when it became a job."""
         event = self._placed(event)
         parsed = await self._try(event)
         if isinstance(parsed, Parsed):
-            return Parsing(position, event, parsed)
+            return event, parsed
         await self._defer(encode(event), event, 2, str(parsed), b"")
-        return Parsing(position, event, None)
+        return None
 
     def _placed(self, event: DocumentFetched) -> DocumentFetched:
         """The document where it is now: since it was fetched, a shorter way to it may have been found."""
@@ -319,7 +322,7 @@ class Parser:
         except Exception as error:  # noqa: BLE001 - see _read
             return ParseError(f"parser fault: {type(error).__name__}: {error}")
 
-    async def _count(self, pages: Sequence[tuple[DocumentFetched, Parsed]]) -> None:
+    async def _count(self, pages: Sequence[Page]) -> None:
         """Links beyond the bounds of one page are no links of the event; they are counted, so that none is silent."""
         rejects = [
             Reject(host=split(event.url).host, rule=rule, count=count, sample=event.url)
@@ -329,9 +332,7 @@ class Parser:
         if rejects:
             await self._store.count_rejects(rejects)
 
-    async def _publish(
-        self, pages: Sequence[tuple[DocumentFetched, Parsed]]
-    ) -> dict[bytes, tuple[tuple[int, int, int], ...]]:
+    async def _publish(self, pages: Sequence[Page]) -> dict[bytes, tuple[tuple[int, int, int], ...]]:
         """Step 4: links of many pages, one message a target partition, bounded. fp -> positions of its messages."""
         if sum(len(parsed.links) for _, parsed in pages) > HEAVY_LINKS_MIN:
             messages, owners = await self._runner.run(lambda: self._messages(pages))
@@ -348,9 +349,7 @@ class Parser:
                 found[fp] = (*found.get(fp, ()), (position.partition, position.source, position.offset))
         return found
 
-    def _messages(
-        self, pages: Sequence[tuple[DocumentFetched, Parsed]]
-    ) -> tuple[list[tuple[int, bytes]], list[list[bytes]]]:
+    def _messages(self, pages: Sequence[Page]) -> tuple[list[tuple[int, bytes]], list[list[bytes]]]:
         """Messages to publish, and whose links each of them holds."""
         messages: list[tuple[int, bytes]] = []
         owners: list[list[bytes]] = []
@@ -362,15 +361,9 @@ class Parser:
 
     async def _insist(self, messages: Sequence[tuple[int, bytes]]) -> list[Position]:
         """Publish until it holds: a bus that is down stops the parser, and nobody else."""
-        while True:
-            try:
-                return await self._producer.publish(LINKS_DISCOVERED, messages)
-            except (CannotGoOn, RefusedError):
-                raise
-            except LimpetError:
-                await self._clock.sleep(RETRY_SECONDS)
+        return await insist(lambda: self._producer.publish(LINKS_DISCOVERED, messages), self._clock)
 
-    def _by_partition(self, pages: Sequence[tuple[DocumentFetched, Parsed]]) -> list[tuple[int, list[PageLinks]]]:
+    def _by_partition(self, pages: Sequence[Page]) -> list[tuple[int, list[PageLinks]]]:
         groups: dict[int, list[PageLinks]] = {}
         full: list[tuple[int, list[PageLinks]]] = []
         sizes: dict[int, int] = {}
@@ -436,11 +429,6 @@ class Parser:
         self._crashpoint("parse.job.before")
         await self._store.put_job(job)
         self._crashpoint("parse.job.after")
-
-
-def _whole(parsings: Sequence[Parsing]) -> list[Parsing]:
-    """Those that were parsed."""
-    return [parsing for parsing in parsings if parsing.parsed is not None]
 
 
 def _in_portions(messages: Sequence[tuple[int, bytes]]) -> Iterator[list[tuple[int, bytes]]]:

@@ -20,7 +20,7 @@ from typing import Protocol
 
 import msgspec
 
-from limpet.model.errors import Definite
+from limpet.model.errors import CannotGoOn, Definite
 
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,8 +42,8 @@ class GapError(Definite):
     """The log no longer holds messages that this consumer has not read."""
 
 
-class RefusedError(Definite):
-    """The bus refuses this and will refuse it again: somebody has to mend it."""
+class RefusedError(Definite, CannotGoOn):
+    """The bus refuses this and will refuse it again: somebody has to mend it, and no retry does."""
 
 
 class UnknownTopicError(RefusedError):

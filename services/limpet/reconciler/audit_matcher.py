@@ -25,6 +25,8 @@ DELAY_SECONDS_MAX: Final = 10 * 366 * 86_400.0
 _LINE_ENDS: Final = re.compile(rb"\r\n|\n|\r")  # RFC 9309 §2.2: EOL
 _TOKEN: Final = re.compile(rb"\*|[A-Za-z_-]+")  # §2.2.1: product-token
 _ESCAPES: Final = re.compile(rb"%[0-9A-Fa-f]{2}|[^!-~]|[\"%<>\\^`{|}]")  # and what RFC 3986 lets no URI hold
+_ESCAPED: Final = re.compile("%([0-9A-F]{2})")
+_ESCAPED_OFFSET: Final = 0x100
 _UNRESERVED: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")  # RFC 3986 §2.3
 _SPELLINGS: Final = (
     (b"user-agent", (b"user-agent", b"useragent", b"user agent")),
@@ -64,9 +66,9 @@ class Opinion(msgspec.Struct, frozen=True):
 
 class _Rule(msgspec.Struct, frozen=True):
     allow: bool
-    pattern: bytes
+    octets: int
     text: str
-    matches: Callable[[bytes], bool]
+    matches: Callable[[str], bool]
 
 
 class _Group(msgspec.Struct):
@@ -93,7 +95,7 @@ class PlainRules:
         mine = [group for group in groups if name in group.agents]
         rules = [_rule(allow, value) for group in mine for allow, value in group.rules]
         # §2.2.2: the most octets decide, and of two that are equally long the one that allows.
-        self._rules = sorted(rules, key=lambda rule: (-len(rule.pattern), not rule.allow))
+        self._rules = sorted(rules, key=lambda rule: (-rule.octets, not rule.allow))
         # No RFC knows crawl-delay. A line can only speak for the agents named above it; the longest one is meant.
         self.delay_seconds = max((group.delay_seconds(name) for group in mine), default=0.0)
 
@@ -101,8 +103,8 @@ class PlainRules:
         """Whether the path and query `target` may be fetched, and the rule that says so."""
         if target == b"/robots.txt":
             return True, ""
-        octets = _octets(target).replace(b"*", b"%2A").replace(b"$", b"%24")
-        rule = next((rule for rule in self._rules if rule.matches(octets)), None)
+        path = _units(_octets(target).replace(b"*", b"%2A").replace(b"$", b"%24"))
+        rule = next((rule for rule in self._rules if rule.matches(path)), None)
         return (True, "") if rule is None else (rule.allow, rule.text)
 
 
@@ -153,32 +155,40 @@ def _seconds(value: bytes) -> float:
 def _rule(allow: bool, value: bytes) -> _Rule:
     octets = _octets(value)
     text = f"{'Allow' if allow else 'Disallow'}: {value[:200].decode('utf-8', 'replace')}"
-    return _Rule(allow, octets, text, _matcher(octets))
+    return _Rule(allow, len(octets), text, _matcher(octets))
 
 
-def _matcher(pattern: bytes) -> Callable[[bytes], bool]:
+def _matcher(pattern: bytes) -> Callable[[str], bool]:
     """§2.2.3: `*` is any octets, `$` at the end is the end. In linear time for each star."""
     ends = pattern.endswith(b"$")
-    parts = [part.replace(b"$", b"%24") for part in _STARS.sub(b"*", pattern[: -1 if ends else None]).split(b"*")]
-    first, *rest = parts
+    pieces = _STARS.sub(b"*", pattern[: -1 if ends else None]).split(b"*")
+    first, *rest = [_units(piece.replace(b"$", b"%24")) for piece in pieces]
     if not rest:
-        return (lambda octets: octets == first) if ends else (lambda octets: octets.startswith(first))
+        return (lambda path: path == first) if ends else (lambda path: path.startswith(first))
     return functools.partial(_match_parts, first, tuple(rest), ends)
 
 
-def _match_parts(first: bytes, rest: tuple[bytes, ...], ends: bool, octets: bytes) -> bool:
-    if not octets.startswith(first):
+def _match_parts(first: str, rest: tuple[str, ...], ends: bool, path: str) -> bool:
+    if not path.startswith(first):
         return False
     position = len(first)
     for part in rest[:-1]:
-        found = octets.find(part, position)
+        found = path.find(part, position)
         if found < 0:
             return False
         position = found + len(part)
     last = rest[-1]
     if ends:
-        return octets.endswith(last) and len(octets) - len(last) >= position
-    return octets.find(last, position) >= 0
+        return path.endswith(last) and len(path) - len(last) >= position
+    return path.find(last, position) >= 0
+
+
+def _units(octets: bytes) -> str:
+    """One character for each octet that is meant, an escaped one apart from the bare one.
+
+    §2.2.2 compares octets: the A of a rule is none of the digits of `%2A`.
+    """
+    return _ESCAPED.sub(lambda match: chr(_ESCAPED_OFFSET + int(match[1], 16)), octets.decode("latin-1"))
 
 
 def _octets(text: bytes) -> bytes:

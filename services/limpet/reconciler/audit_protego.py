@@ -22,6 +22,7 @@ UNEXPLAINED: Final = "unexplained"
 _BOM: Final = b"\xef\xbb\xbf"
 _LINE_ENDS: Final = re.compile(rb"\r\n|\n|\r")  # RFC 9309 §2.2: EOL
 _AGENT_KEY: Final = re.compile(rb"[ \t]*user[- ]?agent[ \t]*:", re.IGNORECASE)
+_HEX_DIGIT: Final = re.compile(rb"%(3[0-9]|[46][1-6])")
 _OTHER_ENDS: Final = re.compile("[\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029]")
 
 Keeps = Callable[[bytes, bytes], bool]
@@ -65,6 +66,11 @@ REASONS: Final = (
         lambda line, _agent: _value(line).isascii(),
     ),
     Reason("odd_lines", "it ends lines at form feeds, U+2028 and the like, and takes lines without a colon", _one_line),
+    Reason(
+        "inside_escape",
+        "it looks for an escaped hex digit of a rule inside the escapes of a URL",
+        lambda line, _agent: b"*" not in _value(line) or not _HEX_DIGIT.search(_value(line)),
+    ),
     Reason(
         "reserved_escapes",
         "it takes a reserved character and its escape for the same",

@@ -21,7 +21,8 @@ from limpet.robots import parse
 CASES = Path(os.environ.get("LIMPET_CASES") or Path(__file__).parents[3] / ".." / "shared" / "cases")
 
 PIECES = ("/", "a", "b", "ab", "*", "$", "%61", "%2F", "%2f", "%C3%A9", "é", "<", "%3C", "?", "=", "%24", "%2A", ".")
-PATHS = st.lists(st.sampled_from((*PIECES, "%", "%zz", ":", "%3A", "index.html", "~", "%7E")), max_size=6).map("".join)
+ODDITIES = ("%", "%zz", ":", "%3A", "index.html", "~", "%7E", "A", "%41", "2", "%32", "C3", "F")
+PATHS = st.lists(st.sampled_from((*PIECES, *ODDITIES)), max_size=6).map("".join)
 AGENTS = ("limpet", "*", "Limpet/1.0", "other", "lim", "limpetx", "limpet foo", "foo, limpet", "")
 LINES = st.one_of(
     st.builds("User-agent: {}".format, st.sampled_from(AGENTS)),
@@ -112,6 +113,16 @@ def _case_verdict(case: dict[str, Any]) -> str:
         ("Disallow: /", "/robots.txt", True),
         ("Disallow: /x?", "/x?y", False),
         ("Disallow: /file-%2A.html", "/file-*.html", False),
+        ("Disallow: /*%41", "/%2A", True),
+        ("Disallow: /*%41", "/x%2Ax", True),
+        ("Disallow: /*%41$", "/%2A", True),
+        ("Disallow: /*%32*%41", "/%2A", True),
+        ("Disallow: /*%41", "/%2AA", False),
+        ("Disallow: /*%41", "/xA", False),
+        ("Disallow: /*%43%33", "/%C3%A9", True),
+        ("Disallow: /*%A9", "/%C3%A9", False),
+        ("Disallow: /*%2a", "/x*y", False),
+        ("Disallow: /%2", "/%2A", True),
     ],
 )
 def test_the_plain_reader_follows_the_rfc(rules: str, path: str, allowed: bool) -> None:
@@ -162,6 +173,8 @@ def test_all_readers_speak() -> None:
         ("User-agent: *\nDisallow: /a$", "limpet", "/a$b", "literal_dollar"),
         ("User-agent: *\nAllow: /abc\nDisallow: /é*", "limpet", "/abc", UNEXPLAINED),
         ("User-agent: *\nDisallow: /a%3Ab", "limpet", "/a:b", "reserved_escapes"),
+        ("User-agent: *\nDisallow: /*%41", "limpet", "/%2A", "inside_escape"),
+        ("User-agent: *\nDisallow: /*%43", "limpet", "/%C3%A9", "inside_escape"),
         ("User-agent: *\nNoise: 1\x0cDisallow: /x", "limpet", "/x", "odd_lines"),
     ],
 )

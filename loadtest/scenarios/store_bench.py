@@ -343,8 +343,8 @@ async def resume(folder: Path, shards: int) -> dict[str, Any]:
     runner = ThreadRunner("store")
     wall = time.perf_counter()
     built = [Shard(folder, number, runner, 0.05) for number in range(shards)]
-    queues = sum(len(shard.store.queues()) for shard in built)
-    rows = sum(shard.store.counters()["state.due"] for shard in built)
+    queues = sum([len(await shard.store.queues()) for shard in built])
+    rows = sum([(await shard.store.counters())["state.due"] for shard in built])
     wall = time.perf_counter() - wall
     for shard in built:
         await shard.close()

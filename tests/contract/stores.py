@@ -195,38 +195,38 @@ async def interrupt(store: UrlStore, now_us: int) -> State:
     return ended[0][1]
 
 
-def recount(store: UrlStore) -> dict[str, int]:
+async def recount(store: UrlStore) -> dict[str, int]:
     """What the counters must say, from the records themselves."""
-    states = Counter(row.state for row in store.rows())
-    outcomes = store.all_outcomes()
-    jobs = Counter(job.state for job in store.jobs())
+    states = Counter(row.state for row in await store.rows())
+    outcomes = await store.all_outcomes()
+    jobs = Counter(job.state for job in await store.jobs())
     return {f"state.{state.value}": states[state] for state in State} | {
-        "admitted": sum(1 for row in store.rows() if row.reason != "clash"),
-        "clashes": sum(1 for row in store.rows() if row.reason == "clash"),
+        "admitted": sum(1 for row in await store.rows() if row.reason != "clash"),
+        "clashes": sum(1 for row in await store.rows() if row.reason == "clash"),
         "outcomes": len(outcomes),
         "bytes": sum(one.wire_bytes for one in outcomes),
         "records": sum(1 for one in outcomes if one.location is not None),
         "pages": len({one.fp for one in outcomes if one.page and one.status == 200}),
         "jobs_open": jobs["open"],
         "jobs_review": jobs["review"],
-        "repairs_open": len(store.repairs()),
-        "rejected": sum(one.count for one in store.rejects()),
+        "repairs_open": len(await store.repairs()),
+        "rejected": sum(one.count for one in await store.rejects()),
     }
 
 
-def check_counters(store: UrlStore) -> None:
+async def check_counters(store: UrlStore) -> None:
     """Counters equal a recount, whatever happened."""
-    counters, counted = store.counters(), recount(store)
+    counters, counted = await store.counters(), await recount(store)
     assert {name: counters.get(name, 0) for name in counted} == counted
 
 
-def check_due_index(store: UrlStore) -> None:
+async def check_due_index(store: UrlStore) -> None:
     """Every claimable row has its entry, and every queue a claimable row: the earliest one."""
     waiting: dict[str, int] = {}
-    for row in store.rows():
+    for row in await store.rows():
         if row.state is State.DUE or (row.state is State.FETCHED and row.due_us > 0):
             waiting[row.authority] = min(waiting.get(row.authority, row.due_us), row.due_us)
-    assert {queue.authority: queue.due_us for queue in store.queues()} == waiting
+    assert {queue.authority: queue.due_us for queue in await store.queues()} == waiting
 
 
 def in_turn(*steps: Awaitable[object]) -> Coroutine[Any, Any, None]:

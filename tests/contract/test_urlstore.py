@@ -54,7 +54,7 @@ def test_a_new_candidate_becomes_a_due_row_with_everything_it_came_with(rig: Sto
     async def scenario(store: UrlStore) -> None:
         one = candidate(1, key="https://a.example/key", via=fp(9), seed=True, depth=3, hops="LLR", due_us=50)
         assert await store.admit([one], now_us=10) == [AdmitResult.NEW]
-        row = store.row(one.fp)
+        row = await store.row(one.fp)
         assert row == UrlRow(
             fp=one.fp,
             key=one.key,
@@ -78,9 +78,9 @@ def test_a_new_candidate_becomes_a_due_row_with_everything_it_came_with(rig: Sto
             latest_us=0,
             admitted_us=10,
         )
-        assert [(queue.authority, queue.host, queue.due_us) for queue in store.queues()] == [(A, "a.example", 50)]
+        assert [(queue.authority, queue.host, queue.due_us) for queue in await store.queues()] == [(A, "a.example", 50)]
         assert store.shard == 7
-        check_counters(store)
+        await check_counters(store)
 
     run(rig, scenario)
 
@@ -94,12 +94,12 @@ def test_a_batch_that_cannot_be_stored_leaves_nothing_behind(rig: StoreRig) -> N
         answers = await asyncio.gather(*admissions, return_exceptions=True)
         assert isinstance(answers[0], ValueError)
         assert answers[1] == [AdmitResult.NEW]
-        assert [row.fp for row in store.rows()] == [fp(3)]
+        assert [row.fp for row in await store.rows()] == [fp(3)]
         assert await store.admit([candidate(1, B)], now_us=2) == [AdmitResult.NEW]
         assert [claim.url for claim in await claimed(store, 5, authority=B)] == [f"{B}/1"]
-        assert store.host("b.example") == HostRow(host="b.example", urls=1)
-        check_counters(store)
-        check_due_index(store)
+        assert await store.host("b.example") == HostRow(host="b.example", urls=1)
+        await check_counters(store)
+        await check_due_index(store)
 
     run(rig, scenario)
 
@@ -111,15 +111,15 @@ def test_a_row_that_exists_is_left_as_it_is(rig: StoreRig) -> None:
         first, again = candidate(1), candidate(1, url=f"{A}/1?x", depth=9, parked="host_cap", due_us=77)
         again = candidate(1, key=first.key, url=f"{A}/1?x", depth=9, parked="host_cap", due_us=77)
         assert await store.admit([first, again], now_us=1) == [AdmitResult.NEW, AdmitResult.KNOWN]
-        before = store.rows()
+        before = await store.rows()
         assert await store.admit([again], now_us=2) == [AdmitResult.KNOWN]
-        assert store.rows() == before
+        assert await store.rows() == before
         claim = await claim_one(store, 5)
         assert await store.admit([first], now_us=6) == [AdmitResult.KNOWN]
         assert await store.complete(fetched(claim, 7)) is True
         assert await store.admit([first], now_us=8) == [AdmitResult.KNOWN]
-        assert store.queues() == []
-        check_counters(store)
+        assert await store.queues() == []
+        await check_counters(store)
 
     run(rig, scenario)
 
@@ -130,14 +130,14 @@ def test_another_identity_under_the_same_fingerprint_goes_to_review(rig: StoreRi
     async def scenario(store: UrlStore) -> None:
         first, other = candidate(1), candidate(1, key=f"{A}/other", url=f"{A}/other")
         await store.admit([first], now_us=1)
-        before = store.row(first.fp)
+        before = await store.row(first.fp)
         assert await store.admit([other, other], now_us=2) == [AdmitResult.CLASH, AdmitResult.CLASH]
         assert await store.admit([other], now_us=3) == [AdmitResult.CLASH]
-        assert store.row(first.fp) == before
-        review = store.rows(State.REVIEW)
+        assert await store.row(first.fp) == before
+        review = await store.rows(State.REVIEW)
         assert [(row.url, row.reason, row.admitted_us) for row in review] == [(other.url, "clash", 2)]
         assert [claim.url for claim in await claimed(store, 5, limit=9)] == [first.url]
-        check_counters(store)
+        await check_counters(store)
 
     run(rig, scenario)
 
@@ -147,12 +147,12 @@ def test_a_parked_candidate_has_a_row_with_its_rule_and_no_due_entry(rig: StoreR
 
     async def scenario(store: UrlStore) -> None:
         await store.admit([candidate(1, parked="host_cap")], now_us=1)
-        row = store.row(fp(1))
+        row = await store.row(fp(1))
         assert row is not None
         assert (row.state, row.reason) == (State.PARKED, "host_cap")
-        assert store.queues() == []
+        assert await store.queues() == []
         assert await claimed(store, 10**15) == []
-        check_counters(store)
+        await check_counters(store)
 
     run(rig, scenario)
 
@@ -166,12 +166,12 @@ def test_rejected_links_are_counted_and_the_first_samples_kept(rig: StoreRig) ->
         await store.count_rejects(rejects[8:])
         await store.count_rejects([Reject(host="x.example", rule="trap", count=5, sample="")])
         await store.count_rejects([])
-        scope = [one for one in store.rejects() if one.rule == "scope"]
+        scope = [one for one in await store.rejects() if one.rule == "scope"]
         assert [one.count for one in scope] == [30] + [0] * 9
         assert [one.sample for one in scope] == [f"https://x.example/{i}" for i in range(10)]
-        trap = [one for one in store.rejects() if one.rule == "trap"]
+        trap = [one for one in await store.rejects() if one.rule == "trap"]
         assert trap == [Reject(host="x.example", rule="trap", count=5, sample="")]
-        check_counters(store)
+        await check_counters(store)
 
     run(rig, scenario)
 
@@ -182,7 +182,7 @@ def test_seeds_are_remembered_once(rig: StoreRig) -> None:
     async def scenario(store: UrlStore) -> list[str]:
         for url in (f"{A}/", f"{B}/", f"{A}/"):
             await store.add_seed(url)
-        return store.seeds()
+        return await store.seeds()
 
     assert run(rig, scenario) == [f"{A}/", f"{B}/"]
 
@@ -192,20 +192,31 @@ def test_queues_show_the_earliest_entry_of_each_authority_now_or_later(rig: Stor
     """A queue appears with its first entry and disappears with its last; authorities of one host are apart."""
 
     async def scenario(store: UrlStore) -> None:
-        assert store.queues() == []
+        assert await store.queues() == []
         other_port = f"{A}:8443"
         await store.admit(
             [candidate(1, due_us=30), candidate(2, due_us=20), candidate(3, other_port, due_us=5)], now_us=1
         )
-        assert {(q.authority, q.host, q.due_us) for q in store.queues()} == {
+        assert {(q.authority, q.host, q.due_us) for q in await store.queues()} == {
             (A, "a.example", 20),
             (other_port, "a.example", 5),
         }
         await claimed(store, 25)
-        assert {(q.authority, q.due_us) for q in store.queues()} == {(A, 30), (other_port, 5)}
+        assert {(q.authority, q.due_us) for q in await store.queues()} == {(A, 30), (other_port, 5)}
         await claimed(store, 30)
         await claimed(store, 30, authority=other_port)
-        assert store.queues() == []
+        assert await store.queues() == []
+
+    run(rig, scenario)
+
+
+def test_what_woke_up_has_an_entry(rig: StoreRig) -> None:
+    """Nobody is sent to a queue in which nothing waits; who asks again is not told the same twice."""
+
+    async def scenario(store: UrlStore) -> None:
+        await store.admit([candidate(1, due_us=5), candidate(2, B, due_us=6)], now_us=7)
+        assert {queue.authority for queue in await store.woken()} <= {A, B}
+        assert await store.woken() == []
 
     run(rig, scenario)
 
@@ -220,14 +231,14 @@ def test_a_claim_leases_what_is_due_of_one_authority_up_to_its_limit(rig: StoreR
         assert [claim.url for claim in claims] == [f"{A}/4", f"{A}/3"]
         assert len({claim.token for claim in claims}) == 2
         assert all(len(claim.token) >= 16 and claim.lease_us == 500 and not claim.alone for claim in claims)
-        row = store.row(claims[0].fp)
+        row = await store.row(claims[0].fp)
         assert row is not None
         assert (row.state, row.token, row.lease_us, row.holder) == (State.LEASED, claims[0].token, 500, "incarnation")
         assert [claim.url for claim in await claimed(store, 98, limit=9)] == [f"{A}/2"]
         assert await claimed(store, 98, limit=9) == []
         assert await claimed(store, 98, limit=9, authority="https://never.example") == []
-        check_counters(store)
-        check_due_index(store)
+        await check_counters(store)
+        await check_due_index(store)
 
     run(rig, scenario)
 
@@ -270,8 +281,8 @@ def test_a_fetched_url_is_claimed_again_at_its_due_time(rig: StoreRig) -> None:
         assert (again.latest_us, again.due_us) == (6, 1000)
         assert await claimed(store, 10**15, authority=B) == []
         assert await store.complete(fetched(again, 1001)) is True
-        assert [one.fetched_us for one in store.outcomes(fp(1))] == [6, 1001]
-        check_counters(store)
+        assert [one.fetched_us for one in await store.outcomes(fp(1))] == [6, 1001]
+        await check_counters(store)
 
     run(rig, scenario)
 
@@ -285,11 +296,11 @@ def test_a_lease_is_renewed_only_while_it_is_ours(rig: StoreRig) -> None:
         await store.hand_back([back], 0, now_us=20)
         assert await store.renew([live, back], 50, 200) == [True, False]
         assert await store.renew([over], 100, 200) == [False]
-        row = store.row(live.fp)
+        row = await store.row(live.fp)
         assert row is not None
         assert row.lease_us == 200
         assert await store.renew([live], 60, 150) == [True]
-        row = store.row(live.fp)
+        row = await store.row(live.fp)
         assert row is not None
         assert row.lease_us == 200
         assert await store.complete(fetched(live, 199)) is True
@@ -303,19 +314,19 @@ def test_handing_back_costs_the_url_nothing(rig: StoreRig, due_us: int, expected
 
     async def scenario(store: UrlStore) -> None:
         await store.admit([candidate(1, due_us=40)], now_us=1)
-        before = store.row(fp(1))
+        before = await store.row(fp(1))
         claim = await claim_one(store, 45)
         await store.hand_back([claim], due_us, now_us=46)
-        after = store.row(fp(1))
+        after = await store.row(fp(1))
         assert before is not None
         assert after == UrlRow(**{**_fields(before), "due_us": expected})
         assert await claimed(store, expected - 1) == []
         again = await claim_one(store, expected)
         await store.hand_back([claim], 1, now_us=47)
-        row = store.row(fp(1))
+        row = await store.row(fp(1))
         assert row is not None
         assert (row.state, row.token) == (State.LEASED, again.token)
-        check_counters(store)
+        await check_counters(store)
 
     run(rig, scenario)
 
@@ -358,18 +369,18 @@ def test_a_completion_ends_the_claim_in_one_write(rig: StoreRig, state: State, c
         status = {State.FETCHED: 200, State.GONE: 404}.get(state, 500)
         end = fetched(claim, 20, state=state, **({"outcome": outcome(claim, 15, status=status)} | changes))
         assert await store.complete(end) is True
-        row = store.row(claim.fp)
+        row = await store.row(claim.fp)
         assert row is not None
         assert (row.state, row.reason, row.due_us) == (state, changes.get("reason", ""), changes.get("due_us", 0))
         assert (row.failures, row.token, row.lease_us, row.holder) == (changes.get("failures", 0), b"", 0, "")
         stored = [end.outcome] if end.outcome else []
-        assert store.outcomes(claim.fp) == stored == store.all_outcomes()
+        assert await store.outcomes(claim.fp) == stored == await store.all_outcomes()
         assert row.latest_us == (15 if stored else 0)
-        assert store.has_outcome(claim.fp, 15) is bool(stored)
-        assert store.has_outcome(claim.fp, 16) is False
-        assert store.counters()["completions"] == 1
-        check_counters(store)
-        check_due_index(store)
+        assert await store.has_outcome(claim.fp, 15) is bool(stored)
+        assert await store.has_outcome(claim.fp, 16) is False
+        assert (await store.counters())["completions"] == 1
+        await check_counters(store)
+        await check_due_index(store)
 
     run(rig, scenario)
 
@@ -380,16 +391,16 @@ def test_a_completion_after_the_lease_ran_out_changes_nothing(rig: StoreRig) -> 
     async def scenario(store: UrlStore) -> None:
         await store.admit([candidate(1)], now_us=1)
         claim = await claim_one(store, 10)
-        before = _snapshot(store)
+        before = await _snapshot(store)
         assert await store.complete(fetched(claim, 10 + LEASE_US)) is False
-        assert _snapshot(store) == before
-        assert store.counters()["late_completions"] == 1
+        assert await _snapshot(store) == before
+        assert (await store.counters())["late_completions"] == 1
         await store.expire(10 + LEASE_US, dead=False, poison_after=POISON)
-        before = _snapshot(store)
+        before = await _snapshot(store)
         assert await store.complete(fetched(claim, 20)) is False
-        assert _snapshot(store) == before
-        check_counters(store)
-        check_due_index(store)
+        assert await _snapshot(store) == before
+        await check_counters(store)
+        await check_due_index(store)
 
     run(rig, scenario)
 
@@ -403,13 +414,13 @@ def test_a_stale_owner_cannot_complete_what_another_has_claimed(rig: StoreRig) -
         await store.expire(20, dead=True, poison_after=POISON)
         new = await claim_one(store, 30)
         assert new.token != old.token
-        before = _snapshot(store)
+        before = await _snapshot(store)
         assert await store.complete(fetched(old, 31)) is False
         assert await store.renew([old], 31, 10**9) == [False]
         await store.hand_back([old], 0, now_us=31)
-        assert _snapshot(store) == before
+        assert await _snapshot(store) == before
         assert await store.complete(fetched(new, 32)) is True
-        check_counters(store)
+        await check_counters(store)
 
     run(rig, scenario)
 
@@ -421,12 +432,12 @@ def test_a_replayed_completion_changes_nothing(rig: StoreRig) -> None:
         await store.admit([candidate(1)], now_us=1)
         end = fetched(await claim_one(store, 10), 20, due_us=500)
         assert await store.complete(end) is True
-        before = _snapshot(store)
+        before = await _snapshot(store)
         assert await store.complete(end) is False
-        assert _snapshot(store) == before
+        assert await _snapshot(store) == before
         assert list(await asyncio.gather(store.complete(end), store.complete(end))) == [False, False]
-        assert len(store.all_outcomes()) == 1
-        check_counters(store)
+        assert len(await store.all_outcomes()) == 1
+        await check_counters(store)
 
     run(rig, scenario)
 
@@ -439,9 +450,9 @@ def test_a_host_row_is_stored_whatever_the_guard_says(rig: StoreRig) -> None:
         claim = await claim_one(store, 10)
         row = HostRow(host="a.example", wait_us=999, wait_reason="retry_after", response_us=5, failing=3, urls=77)
         assert await store.complete(fetched(claim, 10 + LEASE_US), row) is False
-        assert store.host("a.example") == HostRow(**{**_fields(row), "urls": 2})
+        assert await store.host("a.example") == HostRow(**{**_fields(row), "urls": 2})
         assert await store.complete(fetched(claim, 20), HostRow(host="a.example", response_us=6)) is True
-        assert store.host("a.example") == HostRow(host="a.example", response_us=6, urls=2)
+        assert await store.host("a.example") == HostRow(host="a.example", response_us=6, urls=2)
 
     run(rig, scenario)
 
@@ -453,12 +464,12 @@ def test_a_completion_that_the_life_cycle_does_not_hold_is_refused_whole(rig: St
     async def scenario(store: UrlStore) -> None:
         await store.admit([candidate(1)], now_us=1)
         claim = await claim_one(store, 10)
-        before = _snapshot(store)
+        before = await _snapshot(store)
         bad = store.complete(fetched(claim, 20, state=state), HostRow(host="a.example", wait_us=5))
         answers = await asyncio.gather(bad, store.add_seed("https://seed.example/"), return_exceptions=True)
         assert isinstance(answers[0], IllegalTransitionError)
-        assert _snapshot(store) == before
-        assert store.seeds() == ["https://seed.example/"]
+        assert await _snapshot(store) == before
+        assert await store.seeds() == ["https://seed.example/"]
         assert await store.complete(fetched(claim, 21)) is True
 
     run(rig, scenario)
@@ -492,10 +503,10 @@ def test_denied_rows_become_due_when_their_authority_changes_its_mind(rig: Store
         assert await store.rearm_denied(A, 50) == 2
         assert await store.rearm_denied(A, 51) == 0
         assert await store.rearm_denied("https://never.example", 51) == 0
-        assert len(store.rows(State.DENIED)) == 1
+        assert len(await store.rows(State.DENIED)) == 1
         assert len(await claimed(store, 50, limit=9)) == 3
-        check_counters(store)
-        check_due_index(store)
+        await check_counters(store)
+        await check_due_index(store)
 
     run(rig, scenario)
 
@@ -509,15 +520,15 @@ def test_rows_that_waited_in_vain_become_failed(rig: StoreRig) -> None:
         leased = await claim_one(store, 20)
         assert await store.wait_out(A, "robots_unreachable", 100) == 2
         assert await store.wait_out(A, "robots_unreachable", 100) == 0
-        failed = store.rows(State.FAILED)
+        failed = await store.rows(State.FAILED)
         assert {row.url for row in failed} == {f"{A}/3", f"{A}/4"}
         assert {row.reason for row in failed} == {"robots_unreachable"}
-        assert [(n.kind, n.host, n.reason, n.count) for n in store.notices()] == [
+        assert [(n.kind, n.host, n.reason, n.count) for n in await store.notices()] == [
             ("failed", "a.example", "robots_unreachable", 2)
         ]
         assert await store.complete(fetched(leased, 101)) is True
-        check_counters(store)
-        check_due_index(store)
+        await check_counters(store)
+        await check_due_index(store)
 
     run(rig, scenario)
 
@@ -527,13 +538,13 @@ def test_hosts_are_stored_and_count_their_rows(rig: StoreRig) -> None:
     """A host is known from its first row or its first put; `urls` counts rows of all its authorities."""
 
     async def scenario(store: UrlStore) -> None:
-        assert store.host("a.example") is None
+        assert await store.host("a.example") is None
         row = HostRow(host="c.example", wait_us=5, wait_reason="breaker", response_us=6, failing=7)
         await store.put_host(row)
         await store.admit([candidate(1), candidate(2, "http://a.example"), candidate(1)], now_us=1)
-        assert store.host("a.example") == HostRow(host="a.example", urls=2)
-        assert store.host("c.example") == row
-        assert sorted(one.host for one in store.hosts()) == ["a.example", "c.example"]
+        assert await store.host("a.example") == HostRow(host="a.example", urls=2)
+        assert await store.host("c.example") == row
+        assert sorted(one.host for one in await store.hosts()) == ["a.example", "c.example"]
 
     run(rig, scenario)
 
@@ -542,19 +553,19 @@ def test_authorities_are_stored(rig: StoreRig) -> None:
     """Robots state survives as it was put, for an authority with or without rows."""
 
     async def scenario(store: UrlStore) -> None:
-        assert store.authority(A) is None
+        assert await store.authority(A) is None
         row = AuthorityRow(
             authority=A, host="a.example", robots=b"\x00state", robots_digest="d", wait_us=9, wait_reason="w"
         )
         await store.put_authority(row)
-        assert store.authority(A) == row
+        assert await store.authority(A) == row
         await store.admit([candidate(1)], now_us=1)
-        assert store.authority(A) == row
+        assert await store.authority(A) == row
         changed = AuthorityRow(authority=A, host="a.example", robots=b"new")
         await store.put_authority(changed)
-        assert store.authority(A) == changed
+        assert await store.authority(A) == changed
         await store.admit([candidate(2, B)], now_us=1)
-        assert store.authority(B) == AuthorityRow(authority=B, host="b.example")
+        assert await store.authority(B) == AuthorityRow(authority=B, host="b.example")
 
     run(rig, scenario)
 
@@ -567,22 +578,22 @@ def test_leases_that_ran_out_become_due_and_soon_with_one_interruption_more(rig:
         await store.admit([candidate(1), candidate(2, B)], now_us=1)
         await claimed(store, 10, lease_us=100)
         await claimed(store, 10, authority=B, lease_us=101)
-        before = store.row(fp(1))
-        assert store.leased_hosts() == ["a.example", "b.example"]
+        before = await store.row(fp(1))
+        assert await store.leased_hosts() == ["a.example", "b.example"]
         robots = AuthorityRow(authority=A, host="a.example", robots=b"state")
         await store.put_authority(robots)
-        assert store.leased_authorities() == [robots, AuthorityRow(authority=B, host="b.example")]
+        assert await store.leased_authorities() == [robots, AuthorityRow(authority=B, host="b.example")]
         assert await store.expire(99, dead=False, poison_after=POISON) == []
         assert await store.expire(100, dead=False, poison_after=POISON) == [(before, State.DUE)]
-        assert store.leased_hosts() == ["b.example"]
-        assert [one.authority for one in store.leased_authorities()] == [B]
-        row = store.row(fp(1))
+        assert await store.leased_hosts() == ["b.example"]
+        assert [one.authority for one in await store.leased_authorities()] == [B]
+        row = await store.row(fp(1))
         assert row is not None
         assert (row.state, row.interruptions, row.failures, row.token, row.lease_us) == (State.DUE, 1, 0, b"", 0)
         await store.admit([candidate(3)], now_us=101)
         assert [claim.url for claim in await claimed(store, 101, limit=9)] == [f"{A}/1"]
-        check_counters(store)
-        check_due_index(store)
+        await check_counters(store)
+        await check_due_index(store)
 
     run(rig, scenario)
 
@@ -595,9 +606,9 @@ def test_all_leases_of_a_dead_owner_end_at_once(rig: StoreRig) -> None:
         claims = await claimed(store, 10, limit=3, lease_us=10**15)
         ended = await store.expire(11, dead=True, poison_after=POISON)
         assert {row.fp for row, _ in ended} == {claim.fp for claim in claims}
-        assert store.leased_hosts() == []
+        assert await store.leased_hosts() == []
         assert await store.complete(fetched(claims[0], 12)) is False
-        check_counters(store)
+        await check_counters(store)
 
     run(rig, scenario)
 
@@ -617,7 +628,7 @@ def test_an_interrupted_url_is_claimed_alone(rig: StoreRig) -> None:
             [(f"{A}/1", True)],
             [(f"{A}/2", False), (f"{A}/3", False)],
         ]
-        row = store.row(fp(0))
+        row = await store.row(fp(0))
         assert row is not None
         assert row.alone is True
 
@@ -647,15 +658,15 @@ def test_the_fifth_interruption_while_alone_is_suspected_poison(rig: StoreRig) -
         await store.admit([candidate(1)], now_us=1)
         states = [await interrupt(store, 10 * n) for n in range(1, POISON + 2)]
         assert states == [State.DUE] * POISON + [State.REVIEW]
-        row = store.row(fp(1))
+        row = await store.row(fp(1))
         assert row is not None
         assert (row.state, row.reason, row.interruptions) == (State.REVIEW, "suspected_poison", POISON + 1)
-        assert store.queues() == []
-        assert [(n.kind, n.host, n.reason, n.count) for n in store.notices()] == [
+        assert await store.queues() == []
+        assert [(n.kind, n.host, n.reason, n.count) for n in await store.notices()] == [
             ("review", "a.example", "suspected_poison", 1)
         ]
-        assert store.counters()["interruptions"] == POISON + 1
-        check_counters(store)
+        assert (await store.counters())["interruptions"] == POISON + 1
+        await check_counters(store)
 
     run(rig, scenario)
 
@@ -685,17 +696,17 @@ def test_an_orphan_record_is_adopted_once(rig: StoreRig, leased: bool) -> None:
             await store.expire(20, dead=True, poison_after=POISON)
         orphan = outcome(claim, 15)
         assert await store.adopt(orphan, State.FETCHED, "", 30) is True
-        row = store.row(claim.fp)
+        row = await store.row(claim.fp)
         assert row is not None
         assert (row.state, row.latest_us, row.interruptions, row.failures) == (State.FETCHED, 15, 0, 0)
-        assert store.outcomes(claim.fp) == [orphan]
-        before = _snapshot(store)
+        assert await store.outcomes(claim.fp) == [orphan]
+        before = await _snapshot(store)
         assert await store.adopt(orphan, State.FETCHED, "", 31) is False
-        assert _snapshot(store) == before
+        assert await _snapshot(store) == before
         assert await store.complete(fetched(claim, 32)) is False
-        assert store.counters()["adopted"] == 1
-        check_counters(store)
-        check_due_index(store)
+        assert (await store.counters())["adopted"] == 1
+        await check_counters(store)
+        await check_due_index(store)
 
     run(rig, scenario)
 
@@ -709,9 +720,9 @@ def test_records_of_a_segment_that_outcomes_name_are_found(rig: StoreRig) -> Non
         places = [Location("b", 300, 9), Location("b", 100, 9), Location("a", 500, 9), None]
         for at, (claim, place) in enumerate(zip(claims, places, strict=True), start=20):
             assert await store.complete(fetched(claim, 30, outcome=outcome(claim, at, location=place)))
-        assert store.recorded("b", 0) == [Location("b", 100, 9), Location("b", 300, 9)]
-        assert store.recorded("b", 101) == [Location("b", 300, 9)]
-        assert store.recorded("c", 0) == []
+        assert await store.recorded("b", 0) == [Location("b", 100, 9), Location("b", 300, 9)]
+        assert await store.recorded("b", 101) == [Location("b", 300, 9)]
+        assert await store.recorded("c", 0) == []
 
     run(rig, scenario)
 
@@ -721,7 +732,7 @@ def test_an_orphan_without_a_row_is_not_adopted(rig: StoreRig) -> None:
 
     async def scenario(store: UrlStore) -> None:
         assert await store.adopt(outcome(candidate(1), 15), State.FETCHED, "", 30) is False
-        assert store.all_outcomes() == []
+        assert await store.all_outcomes() == []
 
     run(rig, scenario)
 
@@ -734,12 +745,12 @@ def test_adopting_never_moves_a_row_that_does_not_wait(rig: StoreRig) -> None:
         await store.complete(fetched(await claim_one(store, 50), 60, due_us=500))
         claim = await claim_one(store, 50, B)
         await store.complete(Completion(claim=claim, state=State.FAILED, now_us=60, reason="tls"))
-        rows = store.rows()
+        rows = await store.rows()
         assert await store.adopt(outcome(candidate(1), 40), State.FETCHED, "", 70) is True
         assert await store.adopt(outcome(claim, 99, status=404), State.GONE, "http_404", 70) is True
-        assert store.rows() == rows
-        assert [one.fetched_us for one in store.outcomes(fp(1))] == [40, 60]
-        check_due_index(store)
+        assert await store.rows() == rows
+        assert [one.fetched_us for one in await store.outcomes(fp(1))] == [40, 60]
+        await check_due_index(store)
 
     run(rig, scenario)
 
@@ -750,11 +761,11 @@ def test_an_adopted_gone_record_leaves_a_gone_row_with_its_reason(rig: StoreRig)
     async def scenario(store: UrlStore) -> None:
         await store.admit([candidate(1)], now_us=1)
         assert await store.adopt(outcome(candidate(1), 15, status=410), State.GONE, "http_410", 30) is True
-        row = store.row(fp(1))
+        row = await store.row(fp(1))
         assert row is not None
         assert (row.state, row.reason, row.latest_us) == (State.GONE, "http_410", 15)
         assert await claimed(store, 10**15) == []
-        check_counters(store)
+        await check_counters(store)
 
     run(rig, scenario)
 
@@ -771,9 +782,9 @@ def test_an_output_is_accepted_once_per_document_and_parser_version(rig: StoreRi
             True,
             True,
         ]
-        assert store.output(fp(1), 10, 1) == first
-        assert store.output(fp(1), 12, 1) is None
-        assert store.counters()["outputs"] == 3
+        assert await store.output(fp(1), 10, 1) == first
+        assert await store.output(fp(1), 12, 1) is None
+        assert (await store.counters())["outputs"] == 3
 
     run(rig, scenario)
 
@@ -785,11 +796,11 @@ def test_a_job_is_stored_and_replaced_only_by_a_later_attempt(rig: StoreRig) -> 
         await store.put_job(job(1, 10, attempt=2, due_us=50))
         await store.put_job(job(1, 10, attempt=1, due_us=1))
         await store.put_job(job(1, 10, attempt=2, due_us=2))
-        assert store.jobs() == [job(1, 10, attempt=2, due_us=50)]
+        assert await store.jobs() == [job(1, 10, attempt=2, due_us=50)]
         await store.put_job(job(1, 10, attempt=3, due_us=60, state="review", reason="poison"))
-        assert store.jobs() == [job(1, 10, attempt=3, due_us=60, state="review", reason="poison")]
+        assert await store.jobs() == [job(1, 10, attempt=3, due_us=60, state="review", reason="poison")]
         assert await store.claim_jobs(limit=9, now_us=100, lease_us=200) == []
-        check_counters(store)
+        await check_counters(store)
 
     run(rig, scenario)
 
@@ -807,7 +818,7 @@ def test_a_job_is_claimed_when_eligible_under_a_token(rig: StoreRig) -> None:
         again = await store.claim_jobs(limit=9, now_us=100, lease_us=200)
         assert {(one.fp, one.attempt) for one in again} == {(fp(0), 2), (fp(1), 2), (fp(2), 1)}
         assert len({one.token for one in [*second, *again]}) == 4
-        check_counters(store)
+        await check_counters(store)
 
     run(rig, scenario)
 
@@ -821,12 +832,12 @@ def test_a_job_ends_in_the_write_that_accepts_its_output(rig: StoreRig) -> None:
         (held,) = await store.claim_jobs(limit=1, now_us=20, lease_us=90)
         assert await store.accept_outputs([output(1, 10)], job=stale) == [False]
         assert await store.accept_outputs([output(1, 10)], job=job(1, 10)) == [False]
-        assert store.output(fp(1), 10, 1) is None
-        assert store.jobs() == [held]
+        assert await store.output(fp(1), 10, 1) is None
+        assert await store.jobs() == [held]
         assert await store.accept_outputs([output(1, 10)], job=held) == [True]
-        assert store.jobs() == []
+        assert await store.jobs() == []
         assert await store.accept_outputs([output(1, 10)], job=held) == [False]
-        check_counters(store)
+        await check_counters(store)
 
     run(rig, scenario)
 
@@ -839,8 +850,8 @@ def test_a_job_ends_even_when_its_output_was_there(rig: StoreRig) -> None:
         (held,) = await store.claim_jobs(limit=1, now_us=10, lease_us=90)
         await store.accept_outputs([output(1, 10)])
         assert await store.accept_outputs([output(1, 10)], job=held) == [False]
-        assert store.jobs() == []
-        check_counters(store)
+        assert await store.jobs() == []
+        await check_counters(store)
 
     run(rig, scenario)
 
@@ -855,14 +866,14 @@ def test_a_shorter_way_moves_a_row_and_what_went_out_with_a_longer_one_is_named(
         assert await store.admit([candidate(1, depth=4), far], 2) == [AdmitResult.KNOWN, AdmitResult.KNOWN]
         assert await store.admit([near, near], 3) == [AdmitResult.NEARER, AdmitResult.NEARER]
         assert await store.admit([far], 4) == [AdmitResult.KNOWN]
-        row = store.row(fp(1))
+        row = await store.row(fp(1))
         assert row is not None
         assert (row.depth, row.hops, row.via) == (2, "LL", fp(8))
         assert await store.accept_outputs([output(1, 10, depth=2, links=3)]) == [True]
-        assert [one.depth for one in store.outputs(fp(1))] == [2]
+        assert [one.depth for one in await store.outputs(fp(1))] == [2]
         assert await store.admit([near], 5) == [AdmitResult.KNOWN]
-        assert store.counters()["outputs"] == 1
-        check_counters(store)
+        assert (await store.counters())["outputs"] == 1
+        await check_counters(store)
 
     run(rig, scenario)
 
@@ -873,15 +884,15 @@ def test_links_that_carry_an_outdated_depth_are_not_accepted(rig: StoreRig) -> N
     async def scenario(store: UrlStore) -> None:
         await store.admit([candidate(1, depth=2)], 1)
         assert await store.accept_outputs([output(1, 10, depth=3)]) == [False]
-        assert store.outputs(fp(1)) == []
+        assert await store.outputs(fp(1)) == []
         await store.put_job(job(1, 10))
         (held,) = await store.claim_jobs(limit=1, now_us=10, lease_us=90)
         assert await store.accept_outputs([output(1, 10, depth=3)], job=held) == [False]
         (again,) = await store.claim_jobs(limit=1, now_us=11, lease_us=90)
         assert again.attempt == held.attempt
         assert await store.accept_outputs([output(1, 10, depth=2)], job=again) == [True]
-        assert store.jobs() == []
-        check_counters(store)
+        assert await store.jobs() == []
+        await check_counters(store)
 
     run(rig, scenario)
 
@@ -909,8 +920,8 @@ def test_jobs_in_review_can_be_opened_again(rig: StoreRig) -> None:
         await store.put_job(job(1, 10, attempt=4, state="review"))
         await store.put_job(job(2, 20, attempt=3))
         assert await store.rearm_jobs(50) == 1
-        check_counters(store)
-        found = {one.fp: (one.state, one.attempt, one.due_us) for one in store.jobs()}
+        await check_counters(store)
+        found = {one.fp: (one.state, one.attempt, one.due_us) for one in await store.jobs()}
         assert found[fp(1)] == ("open", 2, 50)
         assert found[fp(2)][:2] == ("open", 3)
         assert await store.rearm_jobs(60) == 0
@@ -925,17 +936,17 @@ def test_the_holder_of_a_job_puts_it_back_under_its_token_only(rig: StoreRig) ->
         await store.put_job(job(1, 10))
         (held,) = await store.claim_jobs(limit=1, now_us=10, lease_us=1000)
         await store.put_job(job(1, 10, attempt=7, token=b"not this one", due_us=5))
-        assert store.jobs() == [held]
+        assert await store.jobs() == [held]
         await store.put_job(job(1, 10, attempt=2, token=held.token, due_us=50, reason="again"))
-        assert store.jobs() == [job(1, 10, attempt=2, due_us=50, reason="again")]
+        assert await store.jobs() == [job(1, 10, attempt=2, due_us=50, reason="again")]
         assert await store.claim_jobs(limit=1, now_us=49, lease_us=1000) == []
         (again,) = await store.claim_jobs(limit=1, now_us=50, lease_us=1000)
         assert again.attempt == 2
         await store.put_job(job(1, 10, attempt=2, token=again.token, state="review"))
-        assert [one.state for one in store.jobs()] == ["review"]
+        assert [one.state for one in await store.jobs()] == ["review"]
         await store.put_job(job(2, 10, token=b"no such job"))
-        assert len(store.jobs()) == 1
-        check_counters(store)
+        assert len(await store.jobs()) == 1
+        await check_counters(store)
 
     run(rig, scenario)
 
@@ -946,7 +957,7 @@ def test_a_job_of_another_state_is_refused(rig: StoreRig) -> None:
     async def scenario(store: UrlStore) -> None:
         with pytest.raises(ValueError, match="open or in review"):
             await store.put_job(job(1, 10, state="done"))
-        assert store.jobs() == []
+        assert await store.jobs() == []
 
     run(rig, scenario)
 
@@ -962,15 +973,15 @@ def test_unparsed_lists_fetched_outcomes_with_neither_output_nor_job(rig: StoreR
         await store.adopt(outcome(candidate(7), 90), State.FETCHED, "", 91)
         await store.accept_outputs([output(0, 20), output(2, 22)])
         await store.put_job(job(3, 23))
-        found = store.unparsed(1, before_us=26, limit=9)
+        found = await store.unparsed(1, before_us=26, limit=9)
         assert [one.fp for one in found] == [fp(1), fp(4), fp(5)]
-        assert [one.fp for one in store.unparsed(1, before_us=10**9, limit=2)] == [fp(1), fp(4)]
+        assert [one.fp for one in await store.unparsed(1, before_us=10**9, limit=2)] == [fp(1), fp(4)]
         await store.accept_outputs([output(1, 21), output(4, 24)])
-        assert [one.fp for one in store.unparsed(1, before_us=10**9, limit=9)] == [fp(5), fp(6), fp(7)]
-        assert len(store.unparsed(2, before_us=10**9, limit=99)) == 7
+        assert [one.fp for one in await store.unparsed(1, before_us=10**9, limit=9)] == [fp(5), fp(6), fp(7)]
+        assert len(await store.unparsed(2, before_us=10**9, limit=99)) == 7
         await store.accept_outputs([output(5, 25), output(6, 26), output(7, 90)])
-        assert store.unparsed(1, before_us=10**9, limit=9) == []
-        assert len(store.unparsed(2, before_us=10**9, limit=99)) == 7
+        assert await store.unparsed(1, before_us=10**9, limit=9) == []
+        assert len(await store.unparsed(2, before_us=10**9, limit=99)) == 7
 
     run(rig, scenario)
 
@@ -985,15 +996,15 @@ def test_a_repair_item_is_open_once_until_closed(rig: StoreRig) -> None:
         await store.put_repair(first)
         await store.put_repair(RepairItem(kind="due", subject="s", detail="other", created_us=60))
         await store.put_repair(older)
-        assert store.repairs() == [older, first]
-        check_counters(store)
+        assert await store.repairs() == [older, first]
+        await check_counters(store)
         await store.close_repair("due", "s")
         await store.close_repair("due", "s")
-        assert store.repairs() == [older]
-        check_counters(store)
+        assert await store.repairs() == [older]
+        await check_counters(store)
         await store.put_repair(first)
-        assert store.repairs() == [older, first]
-        check_counters(store)
+        assert await store.repairs() == [older, first]
+        await check_counters(store)
 
     run(rig, scenario)
 
@@ -1005,7 +1016,7 @@ def test_notices_gather_until_delivered(rig: StoreRig) -> None:
         await store.notify("failed", "a.example", "tls", "https://a.example/1", 10)
         await store.notify("failed", "a.example", "tls", "https://a.example/2", 20, count=4)
         await store.notify("failed", "b.example", "tls", "https://b.example/", 30)
-        shown = store.notices()
+        shown = await store.notices()
         assert [(n.host, n.count, n.sample, n.first_us, n.last_us) for n in shown] == [
             ("a.example", 5, "https://a.example/1", 10, 20),
             ("b.example", 1, "https://b.example/", 30, 30),
@@ -1013,14 +1024,14 @@ def test_notices_gather_until_delivered(rig: StoreRig) -> None:
         await store.notify("failed", "a.example", "tls", "https://a.example/3", 40, count=2)
         await store.delivered(shown)
         await store.delivered([])
-        assert [(n.host, n.count) for n in store.notices()] == [("a.example", 2)]
-        await store.delivered(store.notices())
-        assert store.notices() == []
+        assert [(n.host, n.count) for n in await store.notices()] == [("a.example", 2)]
+        await store.delivered(await store.notices())
+        assert await store.notices() == []
         await store.notify("failed", "a.example", "tls", "https://a.example/4", 50)
-        (anew,) = store.notices()
+        (anew,) = await store.notices()
         assert (anew.count, anew.sample) == (1, "https://a.example/4")
         await store.delivered(shown)
-        assert store.notices() == [anew]
+        assert await store.notices() == [anew]
 
     run(rig, scenario)
 
@@ -1032,29 +1043,29 @@ def test_an_operator_takes_a_host_out_and_puts_it_back(rig: StoreRig) -> None:
         await store.admit([candidate(n) for n in range(6)] + [candidate(9, B)], now_us=1)
         done, held, _ = await claimed(store, 5, limit=3)
         assert await store.complete(fetched(done, 6)) is True
-        assert store.cancelled_hosts("operator") == []
+        assert await store.cancelled_hosts("operator") == []
         assert [await store.cancel("a.example", "operator", 10, 2) for _ in range(4)] == [2, 2, 1, 0]
-        rows = store.rows(State.CANCELLED)
+        rows = await store.rows(State.CANCELLED)
         assert len(rows) == 5
         assert {(row.host, row.reason, row.due_us, row.token) for row in rows} == {("a.example", "operator", 0, b"")}
-        assert store.leased_hosts() == []
+        assert await store.leased_hosts() == []
         assert await store.complete(fetched(held, 11)) is False
         assert await store.renew([held], 11, 900) == [False]
         await store.hand_back([held], 0, 11)
-        assert store.outcomes(held.fp) == []
-        assert [queue.authority for queue in store.queues()] == [B]
+        assert await store.outcomes(held.fp) == []
+        assert [queue.authority for queue in await store.queues()] == [B]
         assert await claimed(store, 20, limit=9) == []
-        assert store.cancelled_hosts("operator") == ["a.example"]
-        assert store.cancelled_hosts("another") == []
-        check_counters(store)
-        check_due_index(store)
+        assert await store.cancelled_hosts("operator") == ["a.example"]
+        assert await store.cancelled_hosts("another") == []
+        await check_counters(store)
+        await check_due_index(store)
         assert await store.uncancel("a.example", "another", 30, 9) == 0
         assert [await store.uncancel("a.example", "operator", 30, 3) for _ in range(3)] == [3, 2, 0]
-        assert {row.due_us for row in store.rows(State.DUE) if row.host == "a.example"} == {30}
-        assert store.cancelled_hosts("operator") == []
+        assert {row.due_us for row in await store.rows(State.DUE) if row.host == "a.example"} == {30}
+        assert await store.cancelled_hosts("operator") == []
         assert len(await claimed(store, 40, limit=9)) == 5
-        check_counters(store)
-        check_due_index(store)
+        await check_counters(store)
+        await check_due_index(store)
 
     run(rig, scenario)
 
@@ -1066,7 +1077,7 @@ def test_leases_end_before_what_is_due_is_cancelled(rig: StoreRig) -> None:
         await store.admit([candidate(n) for n in range(4)], now_us=1)
         claim = await claim_one(store, 5)
         assert await store.cancel("a.example", "operator", 10, 1) == 1
-        assert [row.fp for row in store.rows(State.CANCELLED)] == [claim.fp]
+        assert [row.fp for row in await store.rows(State.CANCELLED)] == [claim.fp]
 
     run(rig, scenario)
 
@@ -1081,9 +1092,9 @@ def test_cancelling_survives_a_death(rig: StoreRig) -> None:
         assert await store.cancel("never.example", "operator", 10, 9) == 0
         await rig.kill()
         store = await rig.open()
-        assert len(store.rows(State.CANCELLED)) == 2
-        assert store.queues() == []
-        check_counters(store)
+        assert len(await store.rows(State.CANCELLED)) == 2
+        assert await store.queues() == []
+        await check_counters(store)
         await rig.close()
 
     asyncio.run(scenario())
@@ -1095,14 +1106,14 @@ def test_a_url_may_be_born_cancelled(rig: StoreRig) -> None:
     async def scenario(store: UrlStore) -> None:
         one = candidate(1, cancelled="operator", parked="host_cap")
         assert await store.admit([one], now_us=1) == [AdmitResult.NEW]
-        row = store.row(one.fp)
+        row = await store.row(one.fp)
         assert row is not None
         assert (row.state, row.reason) == (State.CANCELLED, "operator")
-        assert store.queues() == []
-        check_counters(store)
+        assert await store.queues() == []
+        await check_counters(store)
         assert await store.uncancel("a.example", "operator", 7, 9) == 1
         assert (await claim_one(store, 8)).fp == one.fp
-        check_counters(store)
+        await check_counters(store)
 
     run(rig, scenario)
 
@@ -1115,13 +1126,13 @@ def test_an_orphan_of_a_cancelled_url_is_adopted(rig: StoreRig) -> None:
         claim = await claim_one(store, 5)
         assert await store.cancel("a.example", "operator", 10, 9) == 1
         assert await store.adopt(outcome(claim, 6), State.FETCHED, "", 12) is True
-        row = store.row(claim.fp)
+        row = await store.row(claim.fp)
         assert row is not None
         assert (row.state, row.reason, row.latest_us) == (State.FETCHED, "", 6)
-        assert store.has_outcome(claim.fp, 6)
-        assert store.cancelled_hosts("operator") == []
-        check_counters(store)
-        check_due_index(store)
+        assert await store.has_outcome(claim.fp, 6)
+        assert await store.cancelled_hosts("operator") == []
+        await check_counters(store)
+        await check_due_index(store)
 
     run(rig, scenario)
 
@@ -1138,14 +1149,14 @@ def test_an_operator_rearms_what_is_out_of_the_queue(rig: StoreRig) -> None:
         everything = [fp(n) for n in range(8)]
         assert await store.rearm(everything, 50) == 4
         assert await store.rearm(everything, 51) == 0
-        rows = {row.fp: row for row in store.rows()}
+        rows = {row.fp: row for row in await store.rows()}
         for number in (0, 1, 2, 6):
             row = rows[fp(number)]
             assert (row.state, row.reason, row.failures, row.due_us) == (State.DUE, "", 0, 50)
         assert [rows[fp(number)].state for number in (3, 4, 5)] == [State.FETCHED, State.DENIED, State.LEASED]
         assert await store.complete(fetched(leased, 60)) is True
-        check_counters(store)
-        check_due_index(store)
+        await check_counters(store)
+        await check_due_index(store)
 
     run(rig, scenario)
 
@@ -1166,12 +1177,12 @@ def test_what_was_acknowledged_survives_the_death_of_the_owner(rig: StoreRig) ->
         await store.notify("k", "h", "r", "s", 1)
         await store.put_repair(RepairItem(kind="k", subject="s", detail="d", created_us=1))
         await store.put_authority(AuthorityRow(authority=A, host="a.example", robots=b"r"))
-        before = _everything(store)
+        before = await _everything(store)
         await rig.kill()
         store = await rig.open()
-        assert _everything(store) == before
-        check_counters(store)
-        check_due_index(store)
+        assert await _everything(store) == before
+        await check_counters(store)
+        await check_due_index(store)
         assert await store.complete(fetched(claims[2], 30)) is True  # the lease outlives its holder
         await rig.close()
 
@@ -1192,10 +1203,10 @@ def test_what_was_not_acknowledged_is_there_whole_or_not_at_all(rig: StoreRig) -
         answers = await asyncio.gather(*writes, return_exceptions=True)
         assert len(answers) == 7
         store = await rig.open()
-        check_counters(store)
-        check_due_index(store)
-        for row in store.rows():
-            assert (row.state is State.FETCHED) == bool(store.outcomes(row.fp))
+        await check_counters(store)
+        await check_due_index(store)
+        for row in await store.rows():
+            assert (row.state is State.FETCHED) == bool(await store.outcomes(row.fp))
         await rig.close()
 
     asyncio.run(main())
@@ -1207,11 +1218,11 @@ def test_a_killed_store_can_be_reopened_again_and_again(rig: StoreRig) -> None:
     async def main() -> None:
         for life in range(5):
             store = await rig.open()
-            assert len(store.rows()) == life
+            assert len(await store.rows()) == life
             assert await store.admit([candidate(life)], now_us=life) == [AdmitResult.NEW]
             await rig.kill()
         store = await rig.open()
-        assert store.counters()["admitted"] == 5
+        assert (await store.counters())["admitted"] == 5
         await rig.close()
 
     asyncio.run(main())
@@ -1223,11 +1234,11 @@ def test_a_returned_write_is_visible_to_the_next_read(rig: StoreRig) -> None:
     async def scenario(store: UrlStore) -> None:
         async def writer(number: int) -> None:
             await store.admit([candidate(number)], now_us=1)
-            assert store.row(fp(number)) is not None
-            assert store.counters()["admitted"] >= 1
+            assert await store.row(fp(number)) is not None
+            assert (await store.counters())["admitted"] >= 1
 
         await asyncio.gather(*(writer(number) for number in range(40)))
-        assert store.counters()["admitted"] == 40
+        assert (await store.counters())["admitted"] == 40
 
     run(rig, scenario)
 
@@ -1240,23 +1251,23 @@ def _fields(record: UrlRow | HostRow) -> dict[str, Any]:
     return {name: getattr(record, name) for name in record.__struct_fields__}
 
 
-def _snapshot(store: UrlStore) -> tuple[object, ...]:
+async def _snapshot(store: UrlStore) -> tuple[object, ...]:
     """What a guarded write that lost its guard must leave alone."""
-    return store.rows(), store.all_outcomes(), sorted(map(repr, store.queues())), store.jobs()
+    return await store.rows(), await store.all_outcomes(), sorted(map(repr, await store.queues())), await store.jobs()
 
 
-def _everything(store: UrlStore) -> dict[str, object]:
+async def _everything(store: UrlStore) -> dict[str, object]:
     return {
-        "rows": store.rows(),
-        "outcomes": store.all_outcomes(),
-        "queues": sorted(map(repr, store.queues())),
-        "jobs": store.jobs(),
-        "hosts": store.hosts(),
-        "authority": store.authority(A),
-        "seeds": store.seeds(),
-        "repairs": store.repairs(),
-        "notices": store.notices(),
-        "counters": store.counters(),
-        "output": store.output(fp(0), 20, 1),
-        "leased": store.leased_hosts(),
+        "rows": await store.rows(),
+        "outcomes": await store.all_outcomes(),
+        "queues": sorted(map(repr, await store.queues())),
+        "jobs": await store.jobs(),
+        "hosts": await store.hosts(),
+        "authority": await store.authority(A),
+        "seeds": await store.seeds(),
+        "repairs": await store.repairs(),
+        "notices": await store.notices(),
+        "counters": await store.counters(),
+        "output": await store.output(fp(0), 20, 1),
+        "leased": await store.leased_hosts(),
     }

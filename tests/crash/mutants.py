@@ -43,7 +43,8 @@ class SeenBeforeRow(Admission):
     async def admit(self, pages: Sequence[PageLinks]) -> list[AdmitResult]:
         """See `Admission.admit`."""
         judged = self._desk.judge(pages, self._clock.wall_us())
-        capped = self._desk.cap(await self._unseen(judged))
+        unseen = await self._unseen(judged)
+        capped = self._desk.cap(unseen, await self._urls(unseen))
         await self._mark(capped.candidates, [AdmitResult.NEW] * len(capped.candidates))
         results = await self._rows(capped.candidates)
         await self._count([*judged.rejects, *capped.rejects])
@@ -135,7 +136,7 @@ class AnnouncingExchange(Exchange):
     async def finish(self, sent: Sent, store: UrlStore, producer: Producer) -> Verdict:
         """See `Exchange.finish`."""
         steps = self._steps
-        verdict = self._judge(sent, self._governor.host(sent.claim.host))
+        verdict = self._judge(sent)
         if isinstance(steps, PublishBeforeAppend) and steps.next.segment and verdict.state is State.FETCHED:
             members, outcome = self._archivist.members(sent.capture, _meta(sent), self._outcome(sent, verdict, None))
             assert isinstance(members[0], bytes)
@@ -278,7 +279,7 @@ class AsksTheWebAgain(Exchange):
             await producer.healthy()
         except Exception:  # noqa: BLE001 - any trouble of ours
             now_us = self._clock.wall_us()
-            verdict = self._judge(sent, self._governor.host(sent.claim.host))
+            verdict = self._judge(sent)
             await self._steps.hand_back(store, [sent.claim], now_us, now_us)
             return msgspec.structs.replace(verdict, due_us=now_us)
         return await super().finish(sent, store, producer)
@@ -288,10 +289,10 @@ class AsksTheWebAgain(Exchange):
 class TokensPileUp(Governor):
     """A host that was not asked for a while may be asked at once, as if the time we were dead were a gap."""
 
-    def host(self, host: str, load: Any = lambda _: None) -> HostState:
-        """See `Governor.host`."""
-        known = host in self._hosts
-        state = super().host(host, load)
+    def meet(self, row: HostRow) -> HostState:
+        """See `Governor.meet`."""
+        known = row.host in self._hosts
+        state = super().meet(row)
         if not known:
             state.free_at = self._started
         return state
@@ -330,7 +331,7 @@ class AdoptsNothing(Recovery):
 class AdoptsEverything(Recovery):
     """Adopts every capture it meets, whether it has an outcome or not; needs `UnguardedStore`."""
 
-    def _is_orphan(self, span: Any) -> bool:
+    async def _is_orphan(self, span: Any) -> bool:
         return "limpet-kind: robots" not in span.metadata.block_start.decode()
 
 
@@ -400,7 +401,7 @@ class UnguardedStore(SqliteUrlStore):
 
     async def adopt(self, outcome: Outcome, state: State, reason: str, now_us: int) -> bool:
         """See `UrlStore.adopt`."""
-        if self.has_outcome(outcome.fp, outcome.fetched_us):
+        if await self.has_outcome(outcome.fp, outcome.fetched_us):
             outcome = msgspec.structs.replace(outcome, fetched_us=outcome.fetched_us + 1)
         return await super().adopt(outcome, state, reason, now_us)
 

@@ -268,8 +268,8 @@ def test_damage_that_was_told_once_is_shown_for_good(tmp_path: Path) -> None:
         file = SqliteFile(folder.shard_file(4), schema=shard_schema(), runner=runner, clock=clock)
         store = SqliteUrlStore(file, 4, SystemRandom())
         await store.notify(DAMAGED_SEGMENT, "", "A-1.warc.gz at byte 5000", "A-1.warc.gz", 1)
-        await store.delivered(store.notices())
-        assert store.notices() == []
+        await store.delivered(await store.notices())
+        assert await store.notices() == []
         await file.close()
 
     asyncio.run(tell())

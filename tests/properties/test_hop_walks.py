@@ -31,7 +31,6 @@ def desk_of(scope: Scope, owned_only: bool | None) -> Desk:
         limits=Limits(depth_max=DEPTH_MAX),
         identity=IdentityRules(),
         fingerprinter=Fingerprinter(b"0123456789abcdef"),
-        host_urls=lambda _host: 0,
         patterns=Patterns(exclude=("/never/",)),
         strangers=None if owned_only is None else Strangers(lambda host: host != "alien.test", owned_only),
     )

@@ -261,7 +261,7 @@ class Lives(RuleBasedStateMachine):
         mine = {n: url for n, url in self.urls.items() if AUTHORITIES[n] == authority}
         waiting = {n for n, url in mine.items() if url.state in {State.LEASED, State.DUE}}
         assert self.do(self.store.cancel(host, "operator", self.tick(), limit)) == min(limit, len(waiting))
-        out = {_number(row) for row in self.store.rows(State.CANCELLED)} & waiting
+        out = {_number(row) for row in self.do(self.store.rows(State.CANCELLED))} & waiting
         assert len(out) == min(limit, len(waiting))
         assert all(mine[n].state is State.DUE or n in out for n in waiting) or len(out) == limit
         for number in out:
@@ -273,7 +273,7 @@ class Lives(RuleBasedStateMachine):
         now_us = self.tick()
         host = authority.partition("://")[2]
         out = [n for n, url in self.urls.items() if url.state is State.CANCELLED and AUTHORITIES[n] == authority]
-        assert (host in self.store.cancelled_hosts("operator")) is bool(out)
+        assert (host in self.do(self.store.cancelled_hosts("operator"))) is bool(out)
         assert self.do(self.store.uncancel(host, "operator", now_us, 100)) == len(out)
         for number in out:
             self.urls[number] = replace(self.urls[number], state=State.DUE, due_us=now_us, failures=0, interruptions=0)
@@ -293,8 +293,8 @@ class Lives(RuleBasedStateMachine):
     @invariant()
     def rows_are_as_the_model_says(self) -> None:
         """Every admitted URL has its row, once, and nothing else has one."""
-        rows = {_number(row): row for row in self.store.rows()}
-        assert len(rows) == len(self.store.rows())
+        rows = {_number(row): row for row in self.do(self.store.rows())}
+        assert len(rows) == len(self.do(self.store.rows()))
         found = {
             number: Url(
                 row.state,
@@ -304,7 +304,7 @@ class Lives(RuleBasedStateMachine):
                 row.alone,
                 row.token,
                 row.lease_us,
-                frozenset(one.fetched_us for one in self.store.outcomes(row.fp)),
+                frozenset(one.fetched_us for one in self.do(self.store.outcomes(row.fp))),
             )
             for number, row in rows.items()
         }
@@ -313,14 +313,14 @@ class Lives(RuleBasedStateMachine):
     @invariant()
     def outcomes_are_there_once(self) -> None:
         """One outcome per URL and fetch time."""
-        keys = [(one.fp, one.fetched_us) for one in self.store.all_outcomes()]
+        keys = [(one.fp, one.fetched_us) for one in self.do(self.store.all_outcomes())]
         assert len(keys) == len(set(keys)) == sum(len(url.fetch_times) for url in self.urls.values())
 
     @invariant()
     def indexes_and_counters_equal_a_recount(self) -> None:
         """Whatever happened before."""
-        check_due_index(self.store)
-        check_counters(self.store)
+        self.do(check_due_index(self.store))
+        self.do(check_counters(self.store))
 
 
 def _number(record: Any) -> int:

@@ -265,7 +265,7 @@ class GovernedHosts(RuleBasedStateMachine):
 
     def state(self, name: str) -> HostState:
         """The host as the governor has it, located as far as it wants that."""
-        state = self.governor.host(name, self.stored.get)
+        state = self.governor.meet(self.stored.get(name) or HostRow(host=name))
         if self.governor.needs_locating(state):
             self.governor.located(state, [f"192.0.2.{self.names.index(name) + 1}"])
         return state
@@ -392,7 +392,7 @@ class ForgivingGovernor(Governor):
         """See `Governor.obey`."""
         changed = super().obey(orders)
         for host in changed:
-            self.host(host).free_at = self._clock.monotonic()
+            self.meet(HostRow(host=host)).free_at = self._clock.monotonic()
         return changed
 
 

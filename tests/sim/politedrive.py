@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from limpet.clock import DurableClock
 from limpet.config.settings import Politeness, SharedRange
 from limpet.crawlnode.scheduler import HostQueues, Scheduler
-from limpet.politeness import Answer, Governor, Permit, Shares
+from limpet.politeness import Answer, Governor, HostState, Permit, Shares
 from limpet.urlstore.types import HostRow
 from sim.politecheck import Request
 from sim.politeworld import CDN_NETWORK, SECOND, SETTLE_US, Site, World
@@ -128,7 +128,7 @@ class Drive:
             site, n = self.sites[name], self.asked[name]
             self.log.append(Request(site, n, start_us, self.clock.now_us, cut=True))
             self.asked[name] = n + 1
-            state = recovery.host(name, self.rows.get)
+            state = recovery.meet(self.rows.get(name) or HostRow(host=name))
             if n > 0 and site.crawl_delay_seconds:
                 recovery.set_crawl_delay(state, site.crawl_delay_seconds)
             self.rows[name] = recovery.unfinished(state)
@@ -152,9 +152,14 @@ class Drive:
 
     # -- what a crawl node does --------------------------------------------------------------------------------------
     def _know(self, worker: Worker, site: Site) -> None:
-        state = worker.governor.host(site.name, self.rows.get)
+        state = worker.governor.meet(self.rows.get(site.name) or HostRow(host=site.name))
         if self.asked[site.name] > 0 and site.crawl_delay_seconds:
             worker.governor.set_crawl_delay(state, site.crawl_delay_seconds)
+
+    def _state(self, worker: Worker, name: str) -> HostState:
+        state = worker.governor.known(name)
+        assert state is not None, "known since it was offered"
+        return state
 
     def _tick(self, worker: Worker) -> None:
         """Call, visit, and come back when something may be ready."""
@@ -164,7 +169,7 @@ class Drive:
         for name in worker.governor.call():
             entry = worker.scheduler.get(name)
             if entry is None or entry.visiting:
-                worker.governor.leave_line(worker.governor.host(name))
+                worker.governor.leave_line(self._state(worker, name))
             else:
                 worker.scheduler.schedule(entry, now)
         while (entry := worker.scheduler.pop(now)) is not None:
@@ -180,7 +185,7 @@ class Drive:
             self._at(worker.tick_us, lambda: self._tick(worker))
 
     def _visit(self, worker: Worker, entry: HostQueues) -> None:
-        site, state = self.sites[entry.host], worker.governor.host(entry.host)
+        site, state = self.sites[entry.host], self._state(worker, entry.host)
         if worker.governor.needs_locating(state):
             worker.governor.located(state, [site.address])
         permit = worker.governor.permit(state)
@@ -224,7 +229,7 @@ class Drive:
         self._tick(worker)
 
     def _reschedule(self, worker: Worker, entry: HostQueues) -> None:
-        state = worker.governor.host(entry.host)
+        state = self._state(worker, entry.host)
         if not entry.due_us:
             worker.governor.leave_line(state)
             worker.scheduler.drop_if_idle(entry)

@@ -43,9 +43,9 @@ class Left:
         run_virtual(ring.with_stores(self._read), VirtualLoop())
 
     async def _read(self, store: SqliteUrlStore) -> None:
-        self.rows += store.rows()
-        self.hosts += store.hosts()
-        self.requests += store.requests(self._day)
+        self.rows += await store.rows()
+        self.hosts += await store.hosts()
+        self.requests += await store.requests(self._day)
 
     def states(self) -> Counter[State]:
         """Rows by state."""
@@ -86,7 +86,7 @@ def test_the_budget_holds_over_a_restart(tmp_path: Path) -> None:
     assert Left(ring).requests == before
 
     async def spend(store: SqliteUrlStore) -> None:
-        if store.host("a.example") is not None:
+        if await store.host("a.example") is not None:
             await store.count_requests(day, 10_000 - before - 3)
 
     ring.again(spend, 600.0)
@@ -125,7 +125,7 @@ def test_after_a_week_everything_that_waits_is_given_up_with_one_notice(
     old = msgspec.structs.replace(host, broken_us=dead.clock.wall_us() - 8 * DAY_US, wait_us=0)
 
     async def age(store: SqliteUrlStore) -> None:
-        if store.host("dead.example") is not None:
+        if await store.host("dead.example") is not None:
             await store.put_host(old)
 
     dead.again(age, 30.0)

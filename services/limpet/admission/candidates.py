@@ -1,7 +1,7 @@
-"""From links to candidates: who they are, what the rules say. Pure but for the host counts it is given."""
+"""From links to candidates: who they are, what the rules say. Pure."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -61,7 +61,6 @@ class Desk:
         limits: Limits,
         identity: IdentityRules,
         fingerprinter: Fingerprinter,
-        host_urls: Callable[[str], int],
         patterns: Patterns | None = None,
         strangers: Strangers | None = None,
     ) -> None:
@@ -71,7 +70,6 @@ class Desk:
         self._patterns = patterns or None
         self._identity = identity
         self._fingerprinter = fingerprinter
-        self._host_urls = host_urls
 
     def in_scope(self, url: str) -> bool:
         """Whether `url` lies in the scope, as far as it has grown."""
@@ -104,17 +102,17 @@ class Desk:
         """
         return run_of(hops, "E") > 0 and not self._scope.admits(url)
 
-    def cap(self, candidates: Sequence[Candidate]) -> Judged:
-        """Park what exceeds its host's cap, reject what exceeds ten times that. Seeds are exempt."""
+    def cap(self, candidates: Sequence[Candidate], urls: Mapping[str, int]) -> Judged:
+        """Park what exceeds its host's cap, reject what exceeds ten times that. Seeds are exempt.
+
+        `urls`: how many rows a host has already, 0 where it does not say.
+        """
         added: Counter[str] = Counter()
-        counts: dict[str, int] = {}
         kept: list[Candidate] = []
         rejects: Rejects = {}
         for candidate in candidates:
             host = candidate.host
-            if host not in counts:
-                counts[host] = self._host_urls(host)
-            verdict = ADMIT if candidate.seed else capped(counts[host] + added[host], self._limits)
+            verdict = ADMIT if candidate.seed else capped(urls.get(host, 0) + added[host], self._limits)
             if isinstance(verdict, Reject):
                 _reject(rejects, host, verdict.rule, candidate.url)
                 continue

@@ -98,7 +98,8 @@ class Admission:
         for candidate in judged.candidates:
             if candidate.seed and not self._desk.is_seed(candidate.url):
                 await self._widen(candidate, self._clock.wall_us())
-        capped = self._desk.cap(await self._unseen(judged))
+        unseen = await self._unseen(judged)
+        capped = self._desk.cap(unseen, await self._urls(unseen))
         results = await self._rows(capped.candidates)
         await self._bring_nearer(capped.candidates, results)
         await self._mark(capped.candidates, results)
@@ -115,6 +116,12 @@ class Admission:
             return [one for one in judged.candidates if not self._nearest.has(one.fp, one.depth)]
         present = await self._seen.present([candidate.fp for candidate in judged.candidates])
         return [candidate for candidate, known in zip(judged.candidates, present, strict=True) if not known]
+
+    async def _urls(self, candidates: Sequence[Candidate]) -> dict[str, int]:
+        """How many rows the hosts of the candidates have, for their caps."""
+        hosts = dict.fromkeys(candidate.host for candidate in candidates)
+        rows = [await self._store.host(host) for host in hosts]
+        return {row.host: row.urls for row in rows if row is not None}
 
     async def _rows(self, candidates: Sequence[Candidate]) -> list[AdmitResult]:
         """Step 4: due entry, then row, then read back."""
@@ -148,7 +155,7 @@ class Admission:
         """Part of step 4: a stored document that turned out to be nearer to a seed is parsed again for its links."""
         for candidate, result in zip(candidates, results, strict=True):
             if result is AdmitResult.NEARER:
-                for job in nearer_jobs(self._store, candidate.fp, self._crawl, self._clock.wall_us()):
+                for job in await nearer_jobs(self._store, candidate.fp, self._crawl, self._clock.wall_us()):
                     self._crashpoint("admit.nearer.before")
                     await self._store.put_job(job)
                     self._crashpoint("admit.nearer.after")

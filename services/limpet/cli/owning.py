@@ -93,7 +93,7 @@ async def _retry_shard(folder: Folder, shard: int, states: Iterable[State], runn
     file = SqliteFile(path, schema=shard_schema(), runner=runner, clock=clock)
     try:
         store = SqliteUrlStore(file, shard, SystemRandom())
-        fps = [row.fp for state in states for row in store.rows(state)]
+        fps = [row.fp for state in states for row in await store.rows(state)]
         now_us = clock.wall_us()
         parts = [fps[begin : begin + _REARM_MAX] for begin in range(0, len(fps), _REARM_MAX)]
         return sum([await store.rearm(part, now_us) for part in parts]) + await store.rearm_jobs(now_us)

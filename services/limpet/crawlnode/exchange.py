@@ -30,7 +30,7 @@ from limpet.robots import License
 from limpet.runtime import Random
 from limpet.runtime.insist import insist
 from limpet.segments import Location
-from limpet.urlstore import Claim, Completion, HostRow, Lane, UrlStore
+from limpet.urlstore import Claim, Completion, Lane, UrlStore
 from limpet.warc import CaptureMeta
 
 T = TypeVar("T")
@@ -53,6 +53,7 @@ class Sent(msgspec.Struct, frozen=True, kw_only=True):
     """A licensed send and what came of it, on its way to the archive."""
 
     claim: Claim
+    host: HostState
     licence: License
     capture: Capture
     gap_us: int
@@ -96,7 +97,7 @@ class Exchange:
         capture = await self._exchange(request, permit, store)
         fetched_us = max(capture.started_us, claim.latest_us + 1)  # unique per URL, even within one microsecond
         capture = msgspec.structs.replace(capture, started_us=fetched_us)
-        return Sent(claim=claim, licence=licence, capture=capture, gap_us=int(permit.gap_seconds * 1e6))
+        return Sent(claim=claim, host=state, licence=licence, capture=capture, gap_us=int(permit.gap_seconds * 1e6))
 
     async def locate(self, state: HostState) -> None:
         """Know where the host is before a permit is asked for: its addresses have ceilings of their own."""
@@ -149,18 +150,17 @@ class Exchange:
         try:
             return await self._finish(sent, store, producer)
         finally:
-            self._governor.overlooked(self._governor.host(sent.claim.host))
+            self._governor.overlooked(sent.host)
             if sent.capture.spool is not None:
                 await sent.capture.spool.release()
 
     async def _finish(self, sent: Sent, store: UrlStore, producer: Producer) -> Verdict:
-        capture, claim = sent.capture, sent.claim
-        host = self._governor.host(claim.host)
-        verdict = self._judge(sent, host, coding_cut=await self._lost_its_end(capture))
+        capture, claim, host = sent.capture, sent.claim, sent.host
+        verdict = self._judge(sent, coding_cut=await self._lost_its_end(capture))
         if is_proxy_fault(capture) or (verdict.site_failure and await self._was_ours()):
             await self._steps.hand_back(store, [claim], self._clock.wall_us() + 30_000_000, self._clock.wall_us())
             return verdict
-        verdict = await self._break(sent, verdict, host, store)
+        verdict = await self._break(sent, verdict, store)
         outcome = self._outcome(sent, verdict, None)
         if capture.head is not None:
             members, outcome = self._archivist.members(capture, _meta(sent), outcome)
@@ -170,19 +170,19 @@ class Exchange:
         if verdict.state is State.FETCHED:
             event = self._event(claim, outcome)
             await self._insist(lambda: self._steps.publish(producer, store.shard, event), claim, store)
-        await self._complete(claim, verdict, outcome, store, self._governor.unsaved(host))
+        await self._complete(sent, verdict, outcome, store)
         if _LOG.isEnabledFor(logging.DEBUG):
             said = outcome.status or outcome.failure
             log_event(_LOG, logging.DEBUG, "exchange", url=claim.url, answer=said, state=verdict.state.value)
         return verdict
 
-    async def _break(self, sent: Sent, verdict: Verdict, host: HostState, store: UrlStore) -> Verdict:
+    async def _break(self, sent: Sent, verdict: Verdict, store: UrlStore) -> Verdict:
         """Feed the host's breaker. A probe that failed is no attempt of its URL; after a week all URLs are given up."""
-        answer = _answer(sent.capture, verdict)
+        host, answer = sent.host, _answer(sent.capture, verdict)
         probed = self._governor.probes(host)
         if self._governor.answered(host, answer):
             now_us = self._clock.wall_us()
-            for queue in store.queues():
+            for queue in await store.queues():
                 if queue.host == sent.claim.host:
                     await self._steps.wait_out(store, queue.authority, HOST_UNREACHABLE, now_us)
             return Verdict(state=State.FAILED, reason=HOST_UNREACHABLE, failures=verdict.failures, notice="failed")
@@ -192,11 +192,10 @@ class Exchange:
             )
         return verdict
 
-    async def _complete(
-        self, claim: Claim, verdict: Verdict, outcome: Outcome, store: UrlStore, host: HostRow | None
-    ) -> None:
+    async def _complete(self, sent: Sent, verdict: Verdict, outcome: Outcome, store: UrlStore) -> None:
+        host = self._governor.unsaved(sent.host)
         completion = Completion(
-            claim=claim,
+            claim=sent.claim,
             state=verdict.state,
             now_us=self._clock.wall_us(),
             reason=verdict.reason,
@@ -206,9 +205,9 @@ class Exchange:
             outcome=outcome,
         )
         if verdict.notice:
-            await self._steps.notify(store, claim, verdict, completion.now_us)
+            await self._steps.notify(store, sent.claim, verdict, completion.now_us)
         won = await self._steps.complete(store, completion, host)
-        if not won and self._governor.stopped(self._governor.host(claim.host)) == BLOCKED:
+        if not won and self._governor.stopped(sent.host) == BLOCKED:
             # The operator ended the lease under way. What came is archived, so its outcome is known too.
             won = await self._steps.adopt(store, outcome, verdict, completion.now_us)
         if won and outcome.location is not None:
@@ -223,7 +222,7 @@ class Exchange:
 
         return await insist(step, self._clock, renew)
 
-    def _judge(self, sent: Sent, host: HostState, *, coding_cut: bool = False) -> Verdict:
+    def _judge(self, sent: Sent, *, coding_cut: bool = False) -> Verdict:
         domain = registrable_domain(sent.claim.host)
         if sent.capture.failure is None:
             self._outage.answered(domain)
@@ -237,8 +236,8 @@ class Exchange:
             now_us=self._clock.wall_us(),
             policy=self._settings.retries,
             jitter=self._random.fraction(),
-            wait_us=host.row.wait_us,
-            counts=0 < sent.claim.latest_us < host.last_good_us,
+            wait_us=sent.host.row.wait_us,
+            counts=0 < sent.claim.latest_us < sent.host.last_good_us,
             coding_cut=coding_cut,
         )
 

@@ -1,6 +1,6 @@
 """Permits for the hops of a robots.txt: where a redirect leads is asked at that host's pace, soon or not now."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from limpet.clock import DurableClock
@@ -35,7 +35,7 @@ class HopPermits:
         exchange: Exchange,
         steps: FetchSteps,
         governor: Governor,
-        load: Callable[[str, HostState, UrlStore], None],
+        load: Callable[[str, HostState, UrlStore], Awaitable[None]],
         clock: DurableClock,
         settings: Settings,
     ) -> None:
@@ -60,8 +60,8 @@ class HopPermits:
         the host may have been answering: until it has, its row tells.
         """
         parts = split(url)
-        state = self._governor.host(parts.host, store.host)
-        self._load(parts.authority, state, store)
+        state = await self._governor.load(parts.host, store.host)
+        await self._load(parts.authority, state, store)
         last = self._clock.monotonic() + self._wait_seconds_max(state)
         last = last if until is None else min(last, until)
         hindrance = self._hindrance(state, last)

@@ -114,15 +114,15 @@ class RobotsDesk:
         self._body_bytes = 0
 
     # -- answers -----------------------------------------------------------------------------------------------------
-    def load(self, authority: str, host: HostState, store: UrlStore) -> None:
+    async def load(self, authority: str, host: HostState, store: UrlStore) -> None:
         """Have the authority's row at hand, and its crawl-delay in force, before the host is asked for anything."""
-        if authority in self._known:
-            self._known.move_to_end(authority)
-            return
-        row = store.authority(authority) or AuthorityRow(authority=authority, host=host.row.host)
-        state = msgspec.msgpack.decode(row.robots, type=RobotsState) if row.robots else RobotsState()
-        self._keep(_Known(row, state))
-        self._obey_delay(authority, state, host)
+        if authority not in self._known:
+            row = await store.authority(authority) or AuthorityRow(authority=authority, host=host.row.host)
+            if authority not in self._known:  # else somebody was faster, and may have learned more since
+                state = msgspec.msgpack.decode(row.robots, type=RobotsState) if row.robots else RobotsState()
+                self._keep(_Known(row, state))
+                self._obey_delay(authority, state, host)
+        self._known.move_to_end(authority)
 
     def license(self, authority: str, url: str) -> License | Wait | Fetch:
         """May this URL be sent now? Only an unexpired copy says yes."""
@@ -149,15 +149,17 @@ class RobotsDesk:
 
     def gives_up(self, authority: str) -> bool:
         """Whether robots.txt stayed unreachable for so long that its URLs are given up."""
-        return gives_up(self._known[authority].state, self._clock.wall_us()) is not None
+        return self._given_up(authority) is not None
+
+    def _given_up(self, authority: str) -> str | None:
+        known = self._known.get(authority)
+        return None if known is None else gives_up(known.state, self._clock.wall_us())
 
     async def wait_out(self, authority: str, store: UrlStore) -> None:
         """End the URLs of an authority whose robots.txt stayed unreachable. Never allows them."""
-        reason = gives_up(self._known[authority].state, self._clock.wall_us())
-        if reason is None:
-            return
-        now_us = self._clock.wall_us()
-        await self._steps.wait_out(store, authority, reason, now_us)
+        reason = self._given_up(authority)
+        if reason is not None:
+            await self._steps.wait_out(store, authority, reason, self._clock.wall_us())
 
     # -- fetching ----------------------------------------------------------------------------------------------------
     async def refresh(self, authority: str, permit: Permit, store: UrlStore) -> None:
@@ -170,6 +172,7 @@ class RobotsDesk:
         settled = await self._settle(authority, permit, store)
         if settled is None:
             return
+        await self.load(authority, host, store)  # so many others may have been met meanwhile that it was dropped
         before = self._known[authority]
         now_us = self._clock.wall_us()
         dated_us = now_us if settled.status == "unreachable" else asked_us  # a copy is as old as its request

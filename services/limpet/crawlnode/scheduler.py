@@ -14,13 +14,14 @@ from limpet.urlstore.types import Claim
 class HostQueues:
     """A host with its authorities' queues and the claims it still holds."""
 
-    __slots__ = ("claims", "due_us", "host", "scheduled", "shard", "visiting")
+    __slots__ = ("claims", "due_us", "host", "offers", "scheduled", "shard", "visiting")
 
     def __init__(self, host: str, shard: int) -> None:
         self.host = host
         self.shard = shard
         self.due_us: dict[str, int] = {}  # authority -> earliest due time, as last known
         self.claims: deque[Claim] = deque()
+        self.offers = 0  # so far: tells whether one came while the store was asked
         self.visiting = False
         self.scheduled: float | None = None  # where it stands in the heap
 
@@ -56,6 +57,7 @@ class Scheduler:
         entry = self._hosts.get(host)
         if entry is None:
             entry = self._hosts[host] = HostQueues(host, shard)
+        entry.offers += 1
         entry.due_us[authority] = min(due_us, entry.due_us.get(authority, due_us))
         return entry
 

@@ -114,15 +114,16 @@ class CrawlNode:
 
     async def _cancel(self, store: UrlStore, blocked: frozenset[str]) -> None:
         """Blocked hosts lose what is leased or due; that may come up later too, from what was under way."""
-        for host in blocked & {queue.host for queue in store.queues()} | blocked & set(store.leased_hosts()):
+        queued, leased = await store.queues(), await store.leased_hosts()
+        for host in blocked & ({queue.host for queue in queued} | set(leased)):
             await self._steps.cancel(store, host, self._clock.wall_us())
 
     async def _uncancel(self, store: UrlStore, blocked: frozenset[str]) -> None:
         """Hosts that are not blocked any more get their URLs back."""
-        freed = set(store.cancelled_hosts(CANCELLED_BY)) - blocked
+        freed = set(await store.cancelled_hosts(CANCELLED_BY)) - blocked
         for host in freed:
             await self._steps.uncancel(store, host, self._clock.wall_us())
-        for queue in store.queues() if freed else ():
+        for queue in await store.queues() if freed else ():
             if queue.host in freed:
                 self.offer(queue.host, queue.authority, queue.due_us)
 
@@ -138,7 +139,7 @@ class CrawlNode:
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until `stop`; then finish what is in flight and hand the rest back. Raises what went wrong of ours."""
         for store in self._stores.values():
-            for queue in store.queues():
+            for queue in await store.queues():
                 self.offer(queue.host, queue.authority, queue.due_us)
         loop = asyncio.get_running_loop()
         keepers = [loop.create_task(self._keep_leases()), loop.create_task(self._robots.run_errands())]
@@ -161,11 +162,11 @@ class CrawlNode:
         if self._is_full() or self._held():
             return
         for host in self._governor.call():
-            entry = self._scheduler.get(host)
-            if entry is None or entry.visiting:
-                self._governor.leave_line(self._governor.host(host))
-            else:
+            entry, state = self._scheduler.get(host), self._governor.known(host)
+            if entry is not None and not entry.visiting:
                 self._scheduler.schedule(entry, self._clock.monotonic())
+            elif state is not None:
+                self._governor.leave_line(state)
 
     def _is_full(self) -> bool:
         return len(self._visits) >= self._settings.fetching.connections_max
@@ -210,13 +211,17 @@ class CrawlNode:
 
     async def _visit(self, entry: HostQueues) -> None:
         """Send to one host until its gap, its batch or its turn is over."""
-        stopped = self._governor.stopped(self._governor.host(entry.host, self._stores[entry.shard].host))
-        state = None if stopped else await self._know(entry)
+        store = self._stores[entry.shard]
         try:
-            if state is None:
+            met = self._governor.known(entry.host) is not None
+            state = await self._governor.load(entry.host, store.host)
+            if self._governor.stopped(state):
                 if entry.claims:
-                    await self._return_claims(entry, self._stores[entry.shard], 0)
+                    await self._return_claims(entry, store, 0)
                 return
+            if not met and self._governor.ready_in(state) > 0:
+                return  # it was scheduled before its row told what it has to wait for
+            await self._know(entry, state, store)
             while not self._held() and self._governor.ready_in(state) <= 0:
                 if not entry.claims and not await self._fill(entry, state):
                     break
@@ -225,7 +230,7 @@ class CrawlNode:
                 if not entry.claims:
                     break  # one batch a turn: other hosts are waiting
             if entry.claims and self._waits_long(state):
-                await self._return_claims(entry, self._stores[entry.shard], 0)
+                await self._return_claims(entry, store, 0)
         finally:
             entry.visiting = False
             self._reschedule(entry)
@@ -243,14 +248,11 @@ class CrawlNode:
             or self._health.unhealthy() is not None
         )
 
-    async def _know(self, entry: HostQueues) -> HostState:
-        """The host's politeness, its crawl-delays included, before anything is asked of it."""
-        store = self._stores[entry.shard]
-        state = self._governor.host(entry.host, store.host)
+    async def _know(self, entry: HostQueues, state: HostState, store: UrlStore) -> None:
+        """The host's crawl-delays and addresses, before anything is asked of it."""
         for authority in list(entry.due_us):
-            self._robots.load(authority, state, store)
+            await self._robots.load(authority, state, store)
         await self._exchange.locate(state)
-        return state
 
     async def _fill(self, entry: HostQueues, state: HostState) -> bool:
         """Take a batch of claims for the authority that is due first.
@@ -263,6 +265,7 @@ class CrawlNode:
         if first is None or first[1] > now_us:
             return False
         authority, store = first[0], self._stores[entry.shard]
+        await self._robots.load(authority, state, store)  # it may have been offered just now
         if self._robots.gives_up(authority):
             return await self._wait_out(entry, authority, store)
         until_us = self._robots.waits_until(authority)
@@ -272,14 +275,23 @@ class CrawlNode:
         needs_robots = self._robots.needs_fetch(authority)
         limit = 1 if needs_robots else self._batch(state)
         entry.claims.extend(await self._steps.claim(store, authority, limit, now_us, now_us + self._lease_us))
-        due_us = store.next_due(authority)
+        due_us = await self._look(entry, authority, store)
+        if entry.claims and needs_robots:
+            return await self._get_robots(entry, state, authority, store)
+        return bool(entry.claims) or due_us is not None
+
+    async def _look(self, entry: HostQueues, authority: str, store: UrlStore) -> int | None:
+        """What is due next at an authority. Offers that come while the store is asked are not in its answer."""
+        offers = entry.offers
+        due_us = await store.next_due(authority)
+        if entry.offers != offers:
+            known = [us for us in (due_us, entry.due_us.get(authority)) if us is not None]
+            due_us = min(known, default=None)
         if due_us is None:
             entry.due_us.pop(authority, None)
         else:
             entry.due_us[authority] = due_us
-        if entry.claims and needs_robots:
-            return await self._get_robots(entry, state, authority, store)
-        return bool(entry.claims) or due_us is not None
+        return due_us
 
     def _batch(self, state: HostState) -> int:
         """URLs to claim at once: what can be sent within a third of the lease."""
@@ -305,15 +317,13 @@ class CrawlNode:
             await self._return_claims(entry, store, until_us)
             entry.due_us[authority] = until_us
             return False
-        due_us = store.next_due(authority)  # other rules may have let go what was denied
-        if due_us is not None:
-            entry.due_us[authority] = due_us
+        await self._look(entry, authority, store)  # other rules may have let go what was denied
         return self._governor.ready_in(state) <= 0
 
     async def _wait_out(self, entry: HostQueues, authority: str, store: UrlStore) -> bool:
         """robots.txt was waited for in vain: nothing of this authority will be sent."""
         await self._robots.wait_out(authority, store)
-        entry.due_us.pop(authority, None)
+        await self._look(entry, authority, store)
         return False
 
     async def _serve(self, entry: HostQueues, state: HostState) -> bool:
@@ -406,15 +416,18 @@ class CrawlNode:
             return
         now = self._clock.monotonic()
         first = entry.next_authority()
-        state = self._governor.host(entry.host, self._stores[entry.shard].host)
+        state = self._governor.known(entry.host)
         if not entry.claims and first is None:
-            self._governor.leave_line(state)
+            if state is not None:
+                self._governor.leave_line(state)
             self._scheduler.drop_if_idle(entry)
             return
         due_in = 0.0 if entry.claims or first is None else (first[1] - self._clock.wall_us()) / 1e6
         hold = HOLD_SECONDS if self._held() else 0.0
         later = max(due_in, hold)
-        if later > 0:
+        if state is None:
+            later = max(0.0, later)  # its visit reads the row first, and obeys what that says
+        elif later > 0:
             self._governor.leave_line(state)
             later = max(later, self._governor.ready_in(state))
         else:

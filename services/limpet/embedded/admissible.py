@@ -6,7 +6,7 @@ or may not have been there, and proves nothing.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -122,10 +122,9 @@ def make_desk(
     facts: Facts,
     settings: Settings,
     seeds_known: tuple[str, ...],
-    host_urls: Callable[[str], int] = lambda _host: 0,
     strangers: Strangers | None = None,
 ) -> Desk:
-    """Admission's judge under the facts and settings of a crawl. `host_urls`: rows of a host, for its cap."""
+    """Admission's judge under the facts and settings of a crawl."""
     return Desk(
         scope=Scope(ScopeKind(facts.scope.kind), seeds_known),
         limits=Limits(
@@ -138,7 +137,6 @@ def make_desk(
         ),
         identity=facts.identity,
         fingerprinter=Fingerprinter(facts.hash_seed),
-        host_urls=host_urls,
         patterns=Patterns(facts.scope.include, facts.scope.exclude),
         strangers=strangers or _strangers(settings),
     )

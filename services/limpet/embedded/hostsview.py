@@ -116,7 +116,7 @@ class HostsView:
     def _host(
         self, shard: int, row: HostRow, found: list[tuple[Waiting, bytes]], told: tuple[int, Reasons] | None
     ) -> HostNow:
-        state = self._governor.host(row.host, lambda _: row)
+        state = self._governor.meet(row)
         for _, robots in found:
             self._governor.set_crawl_delay(state, self._delay(robots))
         authorities = [one for one, _ in found]

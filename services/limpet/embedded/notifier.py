@@ -51,7 +51,7 @@ class Notifier:
         """One round over all shards; False when the webhook did not take something."""
         taken = True
         for store in self._stores:
-            notices = store.notices()
+            notices = await store.notices()
             for begin in range(0, len(notices), NOTICES_A_POST_MAX):
                 some = notices[begin : begin + NOTICES_A_POST_MAX]
                 taken = await self._deliver(store, some) and taken

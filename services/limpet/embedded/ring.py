@@ -93,7 +93,7 @@ class Ring:
         self._segments = segments_of_folder(folder, settings, ports, self._clock, self._appends, self._long_appends)
         self._seen: dict[int, SqliteSeen] = {}
         self._kept = KeptBodies()
-        self._desks: dict[int, Desk] = {}
+        self._desks: dict[int, Desk] = {}  # one judge a shard for all who ask: its scope grows
         self._alone = asyncio.Lock()
         self._orders = OrderBook(folder)
         self._node_at_work: CrawlNode | None = None
@@ -118,7 +118,9 @@ class Ring:
         health = self._ports.parts.health(
             clock, self._parts(writer), age_seconds_max=self._settings.work.health_seconds_max
         )
-        node = self._node(archivist, writer, fetcher, health)
+        for shard in self._shards.owned.values():
+            self._desks[shard.number] = await desk_of(facts, self._settings, shard)
+        node = self._node(archivist, writer, fetcher, health, await self._shares_of_run())
         reconciler = self._reconciler(node)
         notifier = Notifier(list(self._stores().values()), self._settings.notify.webhook, clock, post_json)
         await health.confirm()
@@ -169,10 +171,12 @@ class Ring:
         parts = {f"shard {number}": shard.producer.healthy for number, shard in self._shards.owned.items()}
         return {"segments": writer.healthy, **parts}
 
-    def _node(self, archivist: Archivist, writer: SegmentWriter, fetcher: Fetcher, health: Health) -> CrawlNode:
+    def _node(
+        self, archivist: Archivist, writer: SegmentWriter, fetcher: Fetcher, health: Health, shares: Shares
+    ) -> CrawlNode:
         facts, clock, settings, ports = self._folder.facts, self._clock, self._settings, self._ports
         parts, random = ports.parts, ports.random
-        governor = governor_of(settings, ports, clock, self._shares_of_run())
+        governor = governor_of(settings, ports, clock, shares)
         outage = Outage(clock)
         steps = parts.steps(writer, self._ports.mortality, self.incarnation)
         exchange = parts.exchange(
@@ -223,12 +227,12 @@ class Ring:
             shard_of=self._shard_of_host,
         )
 
-    def _shares_of_run(self) -> Shares:
+    async def _shares_of_run(self) -> Shares:
         """The ledger that the workers of this run share, or one of our own, which knows what was sent today."""
         if self._shares is not None:
             return self._shares
         shares, day = LocalShares(self._clock.boot_us()), self._clock.wall_us() // DAY_US
-        shares.restore(day, sum(store.requests(day) for store in self._stores().values()))
+        shares.restore(day, sum([await store.requests(day) for store in self._stores().values()]))
         return shares
 
     def _parser(self, shard: Shard) -> Parser:
@@ -253,23 +257,17 @@ class Ring:
             crawl=self._folder.facts.crawl,
             wants=wants_of(self._folder.facts),
             depth_counts=self._folder.facts.scope.depth_max is not None,
-            in_scope=self._desk(shard).in_scope,
+            in_scope=self._desks[shard.number].in_scope,
             kept=self._kept,
             runner=self._parses,
         )
-
-    def _desk(self, shard: Shard) -> Desk:
-        """Admission's judge for one shard, one for all who ask: its scope grows."""
-        if shard.number not in self._desks:
-            self._desks[shard.number] = desk_of(self._folder.facts, self._settings, shard)
-        return self._desks[shard.number]
 
     def _admission(self, shard: Shard, node: CrawlNode) -> Admission:
         return self._ports.parts.admission(
             store=shard.store,
             seen=self._seen[shard.number],
             consumer=self._shards.links_consumer(shard.number),
-            desk=self._desk(shard),
+            desk=self._desks[shard.number],
             offer=node.offer,
             clock=self._clock,
             mortality=self._ports.mortality,

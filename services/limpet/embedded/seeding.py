@@ -53,7 +53,7 @@ async def _admit_seeds(
     shard: Shard, facts: Facts, settings: Settings, clock: DurableClock, urls: Sequence[str]
 ) -> SeedReport:
     """Seeds of one shard: the scope first, then the rows, in one commit."""
-    desk = desk_of(facts, settings, shard)
+    desk = await desk_of(facts, settings, shard)
     judged = {url: desk.seed(url, clock.wall_us()) for url in urls}
     candidates = [candidate for candidate in judged.values() if not isinstance(candidate, Rule)]
     rejected = tuple((url, rule.value) for url, rule in judged.items() if isinstance(rule, Rule))
@@ -63,17 +63,12 @@ async def _admit_seeds(
     results = rows.result()
     for candidate, result in zip(candidates, results, strict=True):
         if result is AdmitResult.NEARER:
-            jobs = nearer_jobs(shard.store, candidate.fp, facts.crawl, clock.wall_us())
+            jobs = await nearer_jobs(shard.store, candidate.fp, facts.crawl, clock.wall_us())
             await asyncio.gather(*(shard.store.put_job(job) for job in jobs))
     new = sum(result is AdmitResult.NEW for result in results)
     return SeedReport(new, len(results) - new, rejected)
 
 
-def desk_of(facts: Facts, settings: Settings, shard: Shard) -> Desk:
+async def desk_of(facts: Facts, settings: Settings, shard: Shard) -> Desk:
     """Admission's judge for one shard. Seeds of other shards cannot bring anything of this one into scope."""
-
-    def host_urls(host: str) -> int:
-        row = shard.store.host(host)
-        return row.urls if row is not None else 0
-
-    return make_desk(facts, settings, tuple(shard.store.seeds()), host_urls)
+    return make_desk(facts, settings, tuple(await shard.store.seeds()))

@@ -4,7 +4,6 @@ Follows from the rows and the settings alone, so a death in the middle is made g
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
 from typing import Final
 
 from limpet.admission.rules import Rule
@@ -43,17 +42,19 @@ def _holding(folder: Folder) -> frozenset[int]:
 
 
 async def _shard(shard: Shard, settings: Settings, clock: DurableClock) -> int:
-    fps = list(_let_go(shard.store, settings.rules.host_urls_max))
+    fps = await _let_go(shard.store, settings.rules.host_urls_max)
     parts = [fps[begin : begin + BATCH] for begin in range(0, len(fps), BATCH)]
     return sum([await shard.store.rearm(part, clock.wall_us()) for part in parts])
 
 
-def _let_go(store: UrlStore, host_urls_max: int) -> Iterator[bytes]:
+async def _let_go(store: UrlStore, host_urls_max: int) -> list[bytes]:
+    found: list[bytes] = []
     parked: dict[str, list[bytes]] = defaultdict(list)
-    for row in store.rows(State.PARKED):  # in the order of admission
+    for row in await store.rows(State.PARKED):  # in the order of admission
         if row.reason == Rule.HOST_CAP.value:
             parked[row.host].append(row.fp)
     for host, held in parked.items():
-        known = store.host(host)
+        known = await store.host(host)
         free = host_urls_max - (known.urls if known is not None else 0) + len(held)
-        yield from held[: max(0, free)]
+        found += held[: max(0, free)]
+    return found

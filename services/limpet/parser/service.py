@@ -154,7 +154,7 @@ class Parser:
         lease_us = now_us + int(self._settings.work.lease_seconds * 1e6)
         jobs = await self._store.claim_jobs(limit=1, now_us=now_us, lease_us=lease_us)
         for job in jobs:
-            event = self._placed(decode_fetched(job.event))
+            event = await self._placed(decode_fetched(job.event))
             if job.attempt > self._settings.retries.parse_attempts_max:  # the last one's holder died of it
                 await self._defer(job.event, event, job.attempt, "suspected_poison", job.token)
                 continue
@@ -218,7 +218,9 @@ class Parser:
 
     async def _emit_again(self, outdated: Sequence[DocumentFetched]) -> None:
         """Those that came nearer to a seed between parse and acceptance, if that is why they were not accepted."""
-        fresh = [event for event in outdated if self._store.output(event.fp, event.fetched_us, PARSER_VERSION) is None]
+        fresh = [
+            event for event in outdated if await self._store.output(event.fp, event.fetched_us, PARSER_VERSION) is None
+        ]
         pages = [page for event in fresh if (page := await self._attempt(event)) is not None]
         if pages:
             await self._emit(pages)
@@ -234,22 +236,22 @@ class Parser:
 
     async def _parse(self, message: Message) -> Parsing:
         event = decode_fetched(message.payload)
-        if self._store.output(event.fp, event.fetched_us, PARSER_VERSION) is not None:
+        if await self._store.output(event.fp, event.fetched_us, PARSER_VERSION) is not None:
             return Parsing(message.position, None)  # someone was first
         return Parsing(message.position, await self._attempt(event))
 
     async def _attempt(self, event: DocumentFetched) -> Page | None:
         """Steps 2 and 3 for the document where it is now; None when it became a job."""
-        event = self._placed(event)
+        event = await self._placed(event)
         parsed = await self._try(event)
         if isinstance(parsed, Parsed):
             return event, parsed
         await self._defer(encode(event), event, 2, str(parsed), b"")
         return None
 
-    def _placed(self, event: DocumentFetched) -> DocumentFetched:
+    async def _placed(self, event: DocumentFetched) -> DocumentFetched:
         """The document where it is now: since it was fetched, a shorter way to it may have been found."""
-        row = self._store.row(event.fp) if self._depth_counts else None
+        row = await self._store.row(event.fp) if self._depth_counts else None
         if row is None or row.depth >= event.depth:
             return event
         return msgspec.structs.replace(event, depth=row.depth, hops=row.hops)

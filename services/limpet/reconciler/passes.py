@@ -73,8 +73,8 @@ class Reconciler:
             return 0
         before_us = self._clock.wall_us() - int(self._settings.work.republish_grace_seconds * 1e6)
         count = 0
-        for outcome in store.unparsed(self._parser_version, before_us, REPUBLISH_MAX):
-            row = store.row(outcome.fp)
+        for outcome in await store.unparsed(self._parser_version, before_us, REPUBLISH_MAX):
+            row = await store.row(outcome.fp)
             if row is None or outcome.location is None:
                 continue
             event = event_of(outcome, row, self._facts.crawl)

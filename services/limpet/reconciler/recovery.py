@@ -110,11 +110,11 @@ class Recovery:
     async def _hold_hosts(self) -> None:
         """A host with an unfinished lease may still be answering: it waits two gaps, and that outlives us too."""
         for store in self._stores.values():
-            for authority in store.leased_authorities():
+            for authority in await store.leased_authorities():
                 delay = self._crawl_delay(authority)
                 if delay:
-                    self._governor.set_crawl_delay(self._governor.host(authority.host, store.host), delay)
-            hosts = [self._governor.host(host, store.host) for host in store.leased_hosts()]
+                    self._governor.set_crawl_delay(await self._governor.load(authority.host, store.host), delay)
+            hosts = [await self._governor.load(host, store.host) for host in await store.leased_hosts()]
             if hosts:
                 self._crashpoint("recover.waits.before")
                 await asyncio.gather(*(store.put_host(self._governor.unfinished(host)) for host in hosts))
@@ -130,7 +130,7 @@ class Recovery:
         """Cut, adopt, seal one segment of a dead writer."""
         found = await self._scan(info)
         torn = found.size_bytes > found.whole_bytes
-        kept = self._recorded(info.name, found.whole_bytes) if torn else []
+        kept = await self._recorded(info.name, found.whole_bytes) if torn else []
         if kept:
             await self._keep_damaged(info.name, found, kept)
         else:
@@ -162,14 +162,14 @@ class Recovery:
                 if line is not None:
                     lines.append((member.end, line))
                 span = grouper.add(member)
-                if span is not None and self._is_orphan(span):
+                if span is not None and await self._is_orphan(span):
                     orphans.append(span)
         whole_bytes = grouper.whole_bytes
         return _Found(whole_bytes, offset, [line for end, line in lines if end <= whole_bytes], orphans)
 
-    def _recorded(self, name: str, offset: int) -> list[Location]:
+    async def _recorded(self, name: str, offset: int) -> list[Location]:
         """Acknowledged records beyond `offset`: there are none, unless the disk damaged what lies before them."""
-        return [location for store in self._stores.values() for location in store.recorded(name, offset)]
+        return [location for store in self._stores.values() for location in await store.recorded(name, offset)]
 
     async def _keep_damaged(self, name: str, found: "_Found", kept: list[Location]) -> None:
         """Damage in front of acknowledged records is no torn tail: nothing is cut, and a person is told."""
@@ -183,12 +183,12 @@ class Recovery:
         store = next(iter(self._stores.values()))
         await store.notify(DAMAGED_SEGMENT, "", f"{name} at byte {found.whole_bytes}", name, self._clock.wall_us())
 
-    def _is_orphan(self, span: CaptureSpan) -> bool:
+    async def _is_orphan(self, span: CaptureSpan) -> bool:
         fields = parse_fields(span.metadata.block_start)
         store = self._store_of(span.response.header.uri)
         if store is None or fields.get("limpet-kind") == "robots":
             return False
-        return not store.has_outcome(_fp(fields), span.response.header.date_us)
+        return not await store.has_outcome(_fp(fields), span.response.header.date_us)
 
     def _store_of(self, url: str) -> UrlStore | None:
         try:
@@ -207,7 +207,7 @@ class Recovery:
         except (WarcError, ValueError):
             return 0
         store = self._store_of(view.url)
-        row = store.row(_fp(view.fields)) if store is not None else None
+        row = await store.row(_fp(view.fields)) if store is not None else None
         if store is None or row is None or view.revisits is not None:
             return 0  # a revisit without an outcome: the URL is simply due again
         verdict = self._judge(view)

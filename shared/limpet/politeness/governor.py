@@ -10,7 +10,7 @@ way (see `unfinished_wait_seconds`).
 Gaps are measured on the monotonic clock, ceilings in boot time, waits in durable time; no wall clock is read here.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -84,11 +84,23 @@ class Governor:
         self._orders: Orders = NO_ORDERS
 
     # -- hosts -------------------------------------------------------------------------------------------------------
-    def host(self, host: str, load: Callable[[str], HostRow | None] = lambda _: None) -> HostState:
-        """The state of a host, made from its durable row the first time: it then waits one full gap from the start."""
+    def known(self, host: str) -> HostState | None:
+        """The state of a host whose durable row was read. None says nothing of its waits: see `load`."""
+        return self._hosts.get(host)
+
+    async def load(self, host: str, read: Callable[[str], Awaitable[HostRow | None]]) -> HostState:
+        """The state of a host; its row is read the first time, before anything can be asked of it."""
+        state = self._hosts.get(host)
+        return state if state is not None else self.meet(await read(host) or HostRow(host=host))
+
+    def meet(self, row: HostRow) -> HostState:
+        """The state of a host, made from its durable row the first time: it then waits one full gap from the start.
+
+        Whoever read the row later than another has nothing to add: what happened since is in the state.
+        """
+        host = row.host
         state = self._hosts.get(host)
         if state is None:
-            row = load(host) or HostRow(host=host)
             state = HostState(row, domain_key(host, self._policy), owned=self._is_owned(host), free_at=self._started)
             state.order = self._orders.get(host, NO_ORDER)
             state.free_at += self.gap_seconds(state)

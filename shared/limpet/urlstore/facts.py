@@ -23,12 +23,12 @@ def event_of(outcome: Outcome, row: UrlRow, crawl: str) -> DocumentFetched:
     )
 
 
-def nearer_jobs(store: UrlStore, fp: bytes, crawl: str, now_us: int) -> list[Job]:
+async def nearer_jobs(store: UrlStore, fp: bytes, crawl: str, now_us: int) -> list[Job]:
     """What must be parsed again after `AdmitResult.NEARER`: documents whose links went out with a greater depth."""
-    row = store.row(fp)
+    row = await store.row(fp)
     if row is None:
         return []
-    farther = {output.fetched_us for output in store.outputs(fp) if output.depth > row.depth}
+    farther = {output.fetched_us for output in await store.outputs(fp) if output.depth > row.depth}
     return [
         Job(
             fp=fp,
@@ -38,6 +38,6 @@ def nearer_jobs(store: UrlStore, fp: bytes, crawl: str, now_us: int) -> list[Job
             due_us=now_us,
             reason="nearer_to_a_seed",
         )
-        for outcome in store.outcomes(fp)
+        for outcome in await store.outcomes(fp)
         if outcome.fetched_us in farther and outcome.location is not None
     ]

@@ -6,6 +6,7 @@ One `UrlStore` is one shard: the rows whose bucket falls into it. Contract, for 
   it may have: read the row.
 * Every write is idempotent or guarded; a guarded write that finds its guard gone changes nothing and says False.
 * A reader never waits for a writer. What a method returned is visible to every later call on the same store.
+* A read may take a round trip, during which everything else goes on: what a caller knew before it may be old after it.
 * The due entry of a row is durable no later than the row.
 """
 
@@ -57,16 +58,23 @@ class UrlStore(Protocol):
         """Remember that `url` is a seed of this shard's scope (seeds proper, and where their redirects ended)."""
         ...
 
-    def seeds(self) -> list[str]:
+    async def seeds(self) -> list[str]:
         """Seeds of this shard."""
         ...
 
     # -- work --------------------------------------------------------------------------------------------------------
-    def queues(self) -> list[Queue]:
+    async def queues(self) -> list[Queue]:
         """Authorities with a due entry, now or later."""
         ...
 
-    def next_due(self, authority: str) -> int | None:
+    async def woken(self) -> list[Queue]:
+        """Queues that came to have something due since the owner last asked, and that nobody told the owner about.
+
+        Some may be known already. [] where admission tells the owner itself, as on one machine.
+        """
+        ...
+
+    async def next_due(self, authority: str) -> int | None:
         """Earliest entry of the authority's due index; None when it is empty."""
         ...
 
@@ -101,7 +109,7 @@ class UrlStore(Protocol):
         ...
 
     # -- politeness state --------------------------------------------------------------------------------------------
-    def host(self, host: str) -> HostRow | None:
+    async def host(self, host: str) -> HostRow | None:
         """The host's row."""
         ...
 
@@ -113,15 +121,15 @@ class UrlStore(Protocol):
         """Add requests without an outcome (robots.txt) to a UTC day (days since 1970); outcomes count themselves."""
         ...
 
-    def requests(self, day: int) -> int:
+    async def requests(self, day: int) -> int:
         """Requests that were sent on a UTC day, as far as they are durable."""
         ...
 
-    def hosts(self) -> list[HostRow]:
+    async def hosts(self) -> list[HostRow]:
         """All hosts of the shard."""
         ...
 
-    def authority(self, authority: str) -> AuthorityRow | None:
+    async def authority(self, authority: str) -> AuthorityRow | None:
         """The authority's row."""
         ...
 
@@ -145,44 +153,44 @@ class UrlStore(Protocol):
         """
         ...
 
-    def leased_hosts(self) -> list[str]:
+    async def leased_hosts(self) -> list[str]:
         """Hosts with an unfinished lease."""
         ...
 
-    def leased_authorities(self) -> list[AuthorityRow]:
+    async def leased_authorities(self) -> list[AuthorityRow]:
         """Authorities with an unfinished lease, and what robots remembers of them."""
         ...
 
     # -- reading -----------------------------------------------------------------------------------------------------
-    def row(self, fp: bytes) -> UrlRow | None:
+    async def row(self, fp: bytes) -> UrlRow | None:
         """One row."""
         ...
 
-    def rows(self, state: State | None = None) -> list[UrlRow]:
+    async def rows(self, state: State | None = None) -> list[UrlRow]:
         """Rows of the shard, all or of one state. For listings and checkers: reads everything."""
         ...
 
-    def outcomes(self, fp: bytes) -> list[Outcome]:
+    async def outcomes(self, fp: bytes) -> list[Outcome]:
         """Outcomes of one URL, oldest first."""
         ...
 
-    def all_outcomes(self) -> list[Outcome]:
+    async def all_outcomes(self) -> list[Outcome]:
         """Every outcome of the shard, for listings and checkers."""
         ...
 
-    def has_outcome(self, fp: bytes, fetched_us: int) -> bool:
+    async def has_outcome(self, fp: bytes, fetched_us: int) -> bool:
         """Whether that outcome exists."""
         ...
 
-    def recorded(self, segment: str, offset: int) -> list[Location]:
+    async def recorded(self, segment: str, offset: int) -> list[Location]:
         """Records of a segment from `offset` on that outcomes name, in file order: recovery must keep them."""
         ...
 
-    def rejects(self) -> list[Reject]:
+    async def rejects(self) -> list[Reject]:
         """Counts per host and rule, one row a sample (count on the first)."""
         ...
 
-    def counters(self) -> dict[str, int]:
+    async def counters(self) -> dict[str, int]:
         """Monotonic counters and gauges, kept in the same writes as what they count. See `limpet.urlstore.counters`."""
         ...
 
@@ -196,11 +204,11 @@ class UrlStore(Protocol):
         """
         ...
 
-    def output(self, fp: bytes, fetched_us: int, parser_version: int) -> ParseOutput | None:
+    async def output(self, fp: bytes, fetched_us: int, parser_version: int) -> ParseOutput | None:
         """An accepted output."""
         ...
 
-    def outputs(self, fp: bytes) -> list[ParseOutput]:
+    async def outputs(self, fp: bytes) -> list[ParseOutput]:
         """Accepted outputs of one URL."""
         ...
 
@@ -218,7 +226,7 @@ class UrlStore(Protocol):
         """
         ...
 
-    def jobs(self) -> list[Job]:
+    async def jobs(self) -> list[Job]:
         """All jobs that have not ended well."""
         ...
 
@@ -226,7 +234,7 @@ class UrlStore(Protocol):
         """Jobs in review become open, as if only the first attempt had failed. The number of jobs. For operators."""
         ...
 
-    def unparsed(self, parser_version: int, before_us: int, limit: int) -> list[Outcome]:
+    async def unparsed(self, parser_version: int, before_us: int, limit: int) -> list[Outcome]:
         """Fetched outcomes completed before `before_us` with neither output nor job."""
         ...
 
@@ -239,7 +247,7 @@ class UrlStore(Protocol):
         """Close it."""
         ...
 
-    def repairs(self) -> list[RepairItem]:
+    async def repairs(self) -> list[RepairItem]:
         """Open items, oldest first."""
         ...
 
@@ -247,7 +255,7 @@ class UrlStore(Protocol):
         """Add to the undelivered notice of (kind, host, reason), or start one."""
         ...
 
-    def notices(self) -> list[Notice]:
+    async def notices(self) -> list[Notice]:
         """Notices not yet delivered."""
         ...
 
@@ -267,7 +275,7 @@ class UrlStore(Protocol):
         """Rows of a host that were cancelled for `reason` become due, counts cleared: up to `limit`. Their number."""
         ...
 
-    def cancelled_hosts(self, reason: str) -> list[str]:
+    async def cancelled_hosts(self, reason: str) -> list[str]:
         """Hosts with rows that were cancelled for `reason`. Cheap when nothing in the shard is cancelled."""
         ...
 

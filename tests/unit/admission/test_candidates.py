@@ -11,13 +11,12 @@ from limpet.urlstore import Candidate
 SEED = "http://site.test/"
 
 
-def _desk(*, host_urls: int = 0, host_urls_max: int = 1_000, url_bytes_max: int = 2_048) -> Desk:
+def _desk(*, host_urls_max: int = 1_000, url_bytes_max: int = 2_048) -> Desk:
     return Desk(
         scope=Scope(ScopeKind.HOST, (SEED,)),
         limits=Limits(host_urls_max=host_urls_max, url_bytes_max=url_bytes_max),
         identity=IdentityRules(),
         fingerprinter=Fingerprinter(b"0123456789abcdef"),
-        host_urls=lambda _host: host_urls,
     )
 
 
@@ -80,24 +79,24 @@ def _candidates(desk: Desk, count: int) -> list[Candidate]:
 
 def test_beyond_the_cap_urls_are_parked_in_the_batch_too() -> None:
     """The cap holds within one batch: what the store knows plus what this batch adds."""
-    desk = _desk(host_urls=8, host_urls_max=10)
-    kept = desk.cap(_candidates(desk, 5)).candidates
+    desk = _desk(host_urls_max=10)
+    kept = desk.cap(_candidates(desk, 5), {"site.test": 8}).candidates
     assert [candidate.parked for candidate in kept] == ["", "", "host_cap", "host_cap", "host_cap"]
 
 
 def test_seeds_have_room_on_a_full_host() -> None:
     """The cap bounds what a host brings, not what the user named."""
-    desk = _desk(host_urls=10_000, host_urls_max=10)
+    desk = _desk(host_urls_max=10)
     seed = desk.seed(SEED, 1)
     assert isinstance(seed, Candidate)
-    judged = desk.cap([seed])
+    judged = desk.cap([seed], {"site.test": 10_000})
     assert ([one.parked for one in judged.candidates], judged.rejects) == ([""], [])
 
 
 def test_beyond_ten_times_the_cap_they_are_counted_only() -> None:
     """A host cannot fill the store."""
-    desk = _desk(host_urls=99, host_urls_max=10)
-    judged = desk.cap(_candidates(desk, 3))
+    desk = _desk(host_urls_max=10)
+    judged = desk.cap(_candidates(desk, 3), {"site.test": 99})
     assert [candidate.parked for candidate in judged.candidates] == ["host_cap"]
     assert [(one.rule, one.count) for one in judged.rejects] == [("host_cap", 2)]
 
@@ -109,7 +108,6 @@ def test_somebody_elses_host_stays_out_where_only_owned_ones_count() -> None:
         limits=Limits(),
         identity=IdentityRules(),
         fingerprinter=Fingerprinter(b"0123456789abcdef"),
-        host_urls=lambda _host: 0,
         strangers=Strangers(lambda host: host == "mine.test", owned_only=True),
     )
     links = [Link(f"http://{host}/", LinkKind.NAVIGATION) for host in ("mine.test", "theirs.test")]

@@ -18,13 +18,12 @@ OUTSIDE = "http://cdn.test/x"
 REQUISITE, NAVIGATION, REDIRECT = LinkKind.REQUISITE, LinkKind.NAVIGATION, LinkKind.REDIRECT
 
 
-def _desk(*, depth_max: int | None = None, host_urls: int = 0, only: str | None = None) -> Desk:
+def _desk(*, depth_max: int | None = None, only: str | None = None) -> Desk:
     return Desk(
         scope=Scope(ScopeKind.HOST, (SEED,)),
         limits=Limits(depth_max=depth_max, host_urls_max=10),
         identity=IdentityRules(),
         fingerprinter=Fingerprinter(b"0123456789abcdef"),
-        host_urls=lambda _host: host_urls,
         strangers=None if only is None else Strangers(lambda host: host == only, owned_only=True),
     )
 
@@ -133,9 +132,9 @@ def test_requisites_are_capped_by_their_own_host_and_not_by_the_scope() -> None:
     for kind, hops in ((REQUISITE, "L"), (REDIRECT, "LE")):
         found = _judged(kind, OUTSIDE, hops, page=SEED)
         assert isinstance(found, Candidate)
-        assert [one.parked for one in _desk().cap([found]).candidates] == [""]
-        assert [one.parked for one in _desk(host_urls=10).cap([found]).candidates] == ["host_cap"]
-        assert [one.rule for one in _desk(host_urls=100).cap([found]).rejects] == ["host_cap"]
+        assert [one.parked for one in _desk().cap([found], {}).candidates] == [""]
+        assert [one.parked for one in _desk().cap([found], {found.host: 10}).candidates] == ["host_cap"]
+        assert [one.rule for one in _desk().cap([found], {found.host: 100}).rejects] == ["host_cap"]
 
 
 def test_malformed_and_trapped_requisites_are_rejected_as_links_are() -> None:

@@ -61,7 +61,7 @@ def test_without_a_webhook_a_log_line_is_the_delivery(tmp_path: Path, caplog: py
     async def main() -> None:
         await desk.notify(3)
         assert await desk.notifier.deliver()
-        assert desk.store.notices() == []
+        assert await desk.store.notices() == []
         assert await desk.notifier.deliver()
         await desk.file.close()
 
@@ -79,9 +79,9 @@ def test_a_notice_is_marked_only_after_2xx(tmp_path: Path, caplog: pytest.LogCap
         await desk.notify()
         assert not await desk.notifier.deliver()
         assert not await desk.notifier.deliver()
-        assert len(desk.store.notices()) == 1
+        assert len(await desk.store.notices()) == 1
         assert await desk.notifier.deliver()
-        assert desk.store.notices() == []
+        assert await desk.store.notices() == []
         await desk.file.close()
 
     run_virtual(main(), desk.loop)
@@ -96,10 +96,10 @@ def test_what_comes_in_during_a_delivery_is_delivered_next(tmp_path: Path) -> No
 
     async def main() -> None:
         await desk.notify(2)
-        shown = desk.store.notices()
+        shown = await desk.store.notices()
         await desk.notify(5)
         await desk.store.delivered(shown)
-        assert [notice.count for notice in desk.store.notices()] == [5]
+        assert [notice.count for notice in await desk.store.notices()] == [5]
         await desk.file.close()
 
     run_virtual(main(), desk.loop)
@@ -120,7 +120,7 @@ def test_the_notifier_delivers_until_it_is_stopped_and_once_more(tmp_path: Path)
         await desk.notify()
         stop.set()
         await running
-        assert desk.store.notices() == []
+        assert await desk.store.notices() == []
         await desk.file.close()
         return took
 

@@ -95,7 +95,7 @@ class Ring:
         self.published.append([payload for _, payload in messages])
         return [Position(partition, 0, 0) for partition, _ in messages]
 
-    def output(self, *_: object) -> None:
+    async def output(self, *_: object) -> None:
         """See `UrlStore.output`."""
 
     async def accept_outputs(self, outputs: Sequence[object], _job: object) -> list[bool]:

@@ -26,7 +26,7 @@ class Approaching(Ring):
         self.known = Row(event.depth)
         self.accepted: list[ParseOutput] = []
 
-    def row(self, _fp: bytes) -> Row:
+    async def row(self, _fp: bytes) -> Row:
         """See `UrlStore.row`."""
         return self.known
 

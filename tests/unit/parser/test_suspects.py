@@ -66,7 +66,7 @@ class Partition:
         self._archive.check()
         self.marks.pop(position.offset, None)
 
-    def output(self, _fp: bytes, _fetched_us: int, _version: int) -> None:
+    async def output(self, _fp: bytes, _fetched_us: int, _version: int) -> None:
         """Nothing was parsed yet."""
 
     async def put_job(self, job: Job) -> None:

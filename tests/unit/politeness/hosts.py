@@ -6,6 +6,7 @@ from typing import Any
 
 from limpet.config.settings import Politeness
 from limpet.politeness import Governor, HostState
+from limpet.urlstore import HostRow
 
 EPOCH_US = 1_800_000_000_000_000 // 86_400_000_000 * 86_400_000_000  # midnight
 PUBLIC = "93.184.216.34"
@@ -56,7 +57,7 @@ def make(
 
 def ready(governor: Governor, clock: SetClock, host: str, *addresses: str) -> HostState:
     """A host that was found at `addresses` and whose first gap is over."""
-    state = governor.host(host)
+    state = governor.meet(HostRow(host=host))
     governor.located(state, addresses)
     clock.pass_seconds(max(0.0, state.free_at - clock.monotonic()))
     return state

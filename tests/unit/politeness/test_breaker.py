@@ -2,6 +2,7 @@
 
 from limpet.config.settings import Politeness
 from limpet.politeness import BREAKER, Answer, Governor, HostState
+from limpet.urlstore import HostRow
 from unit.politeness.hosts import SetClock, make, ready
 
 MINUTE = 60.0
@@ -28,7 +29,7 @@ def test_five_transient_failures_open_it_for_ten_minutes() -> None:
     assert governor.ready_in(state) < 2
     fail(governor, clock, state)
     assert 10 * MINUTE <= governor.ready_in(state) <= 12.5 * MINUTE
-    assert governor.host("a.example").row.wait_reason == BREAKER
+    assert governor.meet(HostRow(host="a.example")).row.wait_reason == BREAKER
 
 
 def test_a_good_answer_ends_the_streak() -> None:
@@ -105,9 +106,9 @@ def test_a_restart_forgets_nothing_of_it() -> None:
     for _ in range(5):
         fail(governor, clock, state)
         row = governor.unsaved(state)
-        assert row is not None
+    assert row is not None
     again = Governor(clock, Politeness(), lambda _: False)
-    state = again.host("a.example", lambda _: row)
+    state = again.meet(row)
     assert again.probes(state)
     assert again.ready_in(state) >= 10 * MINUTE
     clock.pass_seconds(again.ready_in(state))

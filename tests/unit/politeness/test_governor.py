@@ -1,5 +1,7 @@
 """Gaps, shared ceilings, ownership, the budget, lines and explanations, on a clock that the test sets."""
 
+import asyncio
+
 import pytest
 
 from limpet.config.settings import Politeness
@@ -45,7 +47,35 @@ def test_the_gap_is_the_largest_wish(crawl_delay: float, latency_seconds: float,
 def test_after_a_start_a_host_waits_one_full_gap() -> None:
     """Tokens do not pile up while we are down."""
     _, governor = make()
-    assert governor.ready_in(governor.host("a.example")) == 1.0
+    assert governor.ready_in(governor.meet(HostRow(host="a.example"))) == 1.0
+
+
+def test_what_a_late_reader_read_does_not_undo_what_happened_since() -> None:
+    """Two tasks read the same row at once; the first is done, and persists a wait, before the second is."""
+    clock, governor = make()
+    asked: list[asyncio.Event] = []
+    both_ask = asyncio.Event()
+
+    async def read(host: str) -> HostRow | None:
+        answer = asyncio.Event()
+        asked.append(answer)
+        if len(asked) == 2:
+            both_ask.set()
+        await answer.wait()
+        return HostRow(host=host)
+
+    async def scenario() -> None:
+        assert governor.known("a.example") is None
+        first = asyncio.create_task(governor.load("a.example", read))
+        second = asyncio.create_task(governor.load("a.example", read))
+        await both_ask.wait()
+        asked[0].set()
+        governor.wait_until(await first, clock.wall_us() + 60_000_000, "http_429")
+        asked[1].set()
+        assert await second is await first is governor.known("a.example")
+        assert governor.ready_in(await second) == pytest.approx(60)
+
+    asyncio.run(scenario())
 
 
 # -- ceilings ----------------------------------------------------------------------------------------------------------
@@ -128,7 +158,7 @@ def test_an_address_backs_off_when_three_of_its_hosts_are_told_to_wait() -> None
     assert governor.ready_in(far) <= 0
     again = Governor(clock, Politeness(), nobody)
     for row in rows:
-        again.host(row.host, lambda _, row=row: row)  # type: ignore[misc]
+        again.meet(row)
     other = ready(again, clock, "other.example", PUBLIC)
     assert again.ready_in(other) == pytest.approx(299)
 
@@ -136,21 +166,21 @@ def test_an_address_backs_off_when_three_of_its_hosts_are_told_to_wait() -> None
 def test_a_host_has_to_be_located_and_located_again() -> None:
     """Before its first permit, and when the answer has grown old."""
     clock, governor = make(is_owned=lambda host: host == "mine.example")
-    state = governor.host("a.example")
+    state = governor.meet(HostRow(host="a.example"))
     assert governor.needs_locating(state)
     governor.located(state, [PUBLIC])
     assert not governor.needs_locating(state)
     assert state.row.addresses == PUBLIC
     clock.pass_seconds(61)
     assert governor.needs_locating(state)
-    assert not governor.needs_locating(governor.host("mine.example"))
+    assert not governor.needs_locating(governor.meet(HostRow(host="mine.example")))
 
 
 # -- hosts of one's own ------------------------------------------------------------------------------------------------
 def test_owned_hosts_at_private_addresses_have_no_shared_ceiling() -> None:
     """Every host of a private address is the operator's; crawl-delay and the one connection stay."""
     clock, governor = make(is_owned=lambda _: True)
-    states = [governor.host(f"{n}.corp.example") for n in range(9)]
+    states = [governor.meet(HostRow(host=f"{n}.corp.example")) for n in range(9)]
     for state in states:
         governor.met(state, "10.0.0.7")
         assert governor.permit(state) is not None
@@ -195,7 +225,7 @@ def test_a_tenant_never_lifts_the_ceilings_of_the_platform_or_of_a_public_addres
     """Unless the operator's list covers the address itself."""
     for covered in (False, True):
         _, governor = make(is_owned=lambda _: True, owns_address=lambda _, yes=covered: yes)
-        state = governor.host("me.github.io")
+        state = governor.meet(HostRow(host="me.github.io"))
         governor.prove(state, "https://me.github.io", named=True)
         governor.met(state, PUBLIC)
         assert state.owned
@@ -247,7 +277,7 @@ def test_who_waits_for_a_shared_thing_is_called_in_turn() -> None:
         clock.pass_seconds(max(0.0, call_in))
         for host in governor.call():
             order.append(host)
-            exchange(governor, governor.host(host))
+            exchange(governor, governor.meet(HostRow(host=host)))
     assert order == ["1.example", "2.example", "3.example"]
     assert clock.seconds == pytest.approx(101.6)
 
@@ -309,6 +339,6 @@ def test_a_stored_row_is_the_beginning() -> None:
     """Waits and addresses of the last run are in force before anything is asked."""
     clock, governor = make()
     row = HostRow(host="a.example", wait_us=clock.wall_us() + 5_000_000, wait_reason="http_503", addresses=PUBLIC)
-    state = governor.host("a.example", lambda _: row)
+    state = governor.meet(row)
     assert state.addresses == (PUBLIC,)
     assert governor.ready_in(state) == pytest.approx(5)

@@ -15,6 +15,7 @@ from limpet.politeness.orders import (
     decode_orders,
     encode_orders,
 )
+from limpet.urlstore import HostRow
 from unit.politeness.hosts import make, ready
 
 EVERYTHING = HostOrder(paused_us=5, blocked_us=7, gap_seconds=2.5)
@@ -111,8 +112,8 @@ def test_orders_are_in_force_before_a_host_is_met() -> None:
     clock, governor = make()
     governor.obey({"a.example": HostOrder(paused_us=1), "b.example": HostOrder(gap_seconds=9.0)})
     clock.pass_seconds(5)
-    assert governor.permit(governor.host("a.example")) is None
-    slow = governor.host("b.example")
+    assert governor.permit(governor.meet(HostRow(host="a.example"))) is None
+    slow = governor.meet(HostRow(host="b.example"))
     assert governor.ready_in(slow) == pytest.approx(4.0)
 
 

@@ -93,13 +93,13 @@ def test_rows_and_outcomes_come_in_bounded_batches(tmp_path: Path) -> None:
         view = ShardView(file)
         rows = list(view.rows_in_batches(10))
         assert [len(batch) for batch in rows] == [10, 10, 5, 1]
-        assert [row for batch in rows for row in batch] == store.rows()
+        assert [row for batch in rows for row in batch] == await store.rows()
         assert rows[-1][0].state is State.REVIEW
         outcomes = list(view.outcomes_in_batches(8))
         assert [len(batch) for batch in outcomes] == [8, 8, 4]
-        assert [one for batch in outcomes for one in batch] == store.all_outcomes()
-        assert view.row(fp(3)) == store.row(fp(3))
-        assert view.outcomes(fp(3)) == store.outcomes(fp(3))
+        assert [one for batch in outcomes for one in batch] == await store.all_outcomes()
+        assert view.row(fp(3)) == await store.row(fp(3))
+        assert view.outcomes(fp(3)) == await store.outcomes(fp(3))
         await rig.close()
 
     asyncio.run(main())
@@ -195,18 +195,18 @@ def test_a_moved_clock_moves_every_wait_and_no_fact(tmp_path: Path) -> None:
         await store.put_job(job(1, 10, due_us=500))
         (held,) = await store.claim_jobs(limit=1, now_us=500, lease_us=900)
         await store.adopt(outcome(candidate(2), 44), State.FETCHED, "", 60)
-        assert {queue.authority: queue.due_us for queue in store.queues()} == {A: 100}
+        assert {queue.authority: queue.due_us for queue in await store.queues()} == {A: 100}
         await store.shift_times(1000, Anchor(boot_id="boot", offset_us=1000))
-        assert {queue.authority: queue.due_us for queue in store.queues()} == {A: 1100}
-        rows = {row.fp: row for row in store.rows()}
+        assert {queue.authority: queue.due_us for queue in await store.queues()} == {A: 1100}
+        rows = {row.fp: row for row in await store.rows()}
         assert (rows[fp(1)].due_us, rows[fp(2)].due_us, rows[fp(3)].lease_us) == (1100, 0, claim.lease_us + 1000)
         assert [row.admitted_us for row in rows.values()] == [50, 50, 50]
-        assert [one.fetched_us for one in store.all_outcomes()] == [44]
-        assert [(row.host, row.wait_us) for row in store.hosts()] == [("a.example", 1300), ("b.example", 0)]
-        authority = store.authority(A)
+        assert [one.fetched_us for one in await store.all_outcomes()] == [44]
+        assert [(row.host, row.wait_us) for row in await store.hosts()] == [("a.example", 1300), ("b.example", 0)]
+        authority = await store.authority(A)
         assert authority is not None
         assert authority.wait_us == 1400
-        (moved,) = store.jobs()
+        (moved,) = await store.jobs()
         assert (moved.due_us, moved.lease_us, moved.token) == (1500, 1900, held.token)
         assert store.anchor() == Anchor(boot_id="boot", offset_us=1000)
         assert await store.complete(fetched(claim, claim.lease_us + 999)) is True
@@ -224,7 +224,7 @@ def test_a_clock_set_back_shortens_no_wait_and_makes_nothing_eternal(tmp_path: P
         assert isinstance(store, SqliteUrlStore)
         await store.admit([candidate(1, due_us=5000), candidate(2, B, due_us=10)], now_us=1)
         await store.shift_times(-1000)
-        assert {queue.authority: queue.due_us for queue in store.queues()} == {A: 4000, B: 1}
+        assert {queue.authority: queue.due_us for queue in await store.queues()} == {A: 4000, B: 1}
         assert store.anchor() is None
         assert await claimed(store, 3999) == []
         assert len(await claimed(store, 4000)) == 1

@@ -62,16 +62,20 @@ class SqliteUrlStore:
         """See `UrlStore.add_seed`."""
         await self._file.write(lambda tx: tx.run("seed_insert", (url,)))
 
-    def seeds(self) -> list[str]:
+    async def seeds(self) -> list[str]:
         """See `UrlStore.seeds`."""
         return self._file.read(reading.seeds)
 
     # -- work --------------------------------------------------------------------------------------------------------
-    def queues(self) -> list[Queue]:
+    async def queues(self) -> list[Queue]:
         """See `UrlStore.queues`."""
         return self._file.read(self._index.queues)
 
-    def next_due(self, authority: str) -> int | None:
+    async def woken(self) -> list[Queue]:
+        """See `UrlStore.woken`: whoever admits into a file tells its owner."""
+        return []
+
+    async def next_due(self, authority: str) -> int | None:
         """See `UrlStore.next_due`."""
 
         def op(reader: Reader) -> int | None:
@@ -131,7 +135,7 @@ class SqliteUrlStore:
         return await self._file.write(with_id)
 
     # -- politeness state --------------------------------------------------------------------------------------------
-    def host(self, host: str) -> HostRow | None:
+    async def host(self, host: str) -> HostRow | None:
         """See `UrlStore.host`."""
         return self._file.read(lambda reader: reading.host(reader, host))
 
@@ -143,15 +147,15 @@ class SqliteUrlStore:
         """See `UrlStore.count_requests`."""
         await self._file.write(lambda tx: work.count_requests(tx, day, requests))
 
-    def requests(self, day: int) -> int:
+    async def requests(self, day: int) -> int:
         """See `UrlStore.requests`."""
         return self._file.read(lambda reader: reading.requests(reader, day))
 
-    def hosts(self) -> list[HostRow]:
+    async def hosts(self) -> list[HostRow]:
         """See `UrlStore.hosts`."""
         return self._file.read(reading.hosts)
 
-    def authority(self, authority: str) -> AuthorityRow | None:
+    async def authority(self, authority: str) -> AuthorityRow | None:
         """See `UrlStore.authority`."""
         return self._file.read(lambda reader: reading.authority(reader, authority))
 
@@ -169,44 +173,44 @@ class SqliteUrlStore:
         over_us = _FOREVER_US if dead else now_us
         return await self._file.write(lambda tx: recovery.expire(tx, self._index, now_us, over_us, poison_after))
 
-    def leased_hosts(self) -> list[str]:
+    async def leased_hosts(self) -> list[str]:
         """See `UrlStore.leased_hosts`."""
         return self._file.read(reading.leased_hosts)
 
-    def leased_authorities(self) -> list[AuthorityRow]:
+    async def leased_authorities(self) -> list[AuthorityRow]:
         """See `UrlStore.leased_authorities`."""
         return self._file.read(reading.leased_authorities)
 
     # -- reading -----------------------------------------------------------------------------------------------------
-    def row(self, fp: bytes) -> UrlRow | None:
+    async def row(self, fp: bytes) -> UrlRow | None:
         """See `UrlStore.row`."""
         return self._file.read(lambda reader: reading.row(reader, fp))
 
-    def rows(self, state: State | None = None) -> list[UrlRow]:
+    async def rows(self, state: State | None = None) -> list[UrlRow]:
         """See `UrlStore.rows`."""
         return self._file.read(lambda reader: reading.rows(reader, state))
 
-    def outcomes(self, fp: bytes) -> list[Outcome]:
+    async def outcomes(self, fp: bytes) -> list[Outcome]:
         """See `UrlStore.outcomes`."""
         return self._file.read(lambda reader: reading.outcomes(reader, fp))
 
-    def all_outcomes(self) -> list[Outcome]:
+    async def all_outcomes(self) -> list[Outcome]:
         """See `UrlStore.all_outcomes`."""
         return self._file.read(lambda reader: reading.outcomes_after(reader, 0, -1))
 
-    def has_outcome(self, fp: bytes, fetched_us: int) -> bool:
+    async def has_outcome(self, fp: bytes, fetched_us: int) -> bool:
         """See `UrlStore.has_outcome`."""
         return self._file.read(lambda reader: reader.one("outcome_exists", (fp, fetched_us)) is not None)
 
-    def recorded(self, segment: str, offset: int) -> list[Location]:
+    async def recorded(self, segment: str, offset: int) -> list[Location]:
         """See `UrlStore.recorded`."""
         return self._file.read(lambda reader: reading.recorded(reader, segment, offset))
 
-    def rejects(self) -> list[Reject]:
+    async def rejects(self) -> list[Reject]:
         """See `UrlStore.rejects`."""
         return self._file.read(reading.rejects)
 
-    def counters(self) -> dict[str, int]:
+    async def counters(self) -> dict[str, int]:
         """See `UrlStore.counters`."""
         return self._file.totals
 
@@ -215,11 +219,11 @@ class SqliteUrlStore:
         """See `UrlStore.accept_outputs`."""
         return await self._file.write(lambda tx: parse.accept_outputs(tx, outputs, job))
 
-    def output(self, fp: bytes, fetched_us: int, parser_version: int) -> ParseOutput | None:
+    async def output(self, fp: bytes, fetched_us: int, parser_version: int) -> ParseOutput | None:
         """See `UrlStore.output`."""
         return self._file.read(lambda reader: reading.output(reader, fp, fetched_us, parser_version))
 
-    def outputs(self, fp: bytes) -> list[ParseOutput]:
+    async def outputs(self, fp: bytes) -> list[ParseOutput]:
         """See `UrlStore.outputs`."""
         return self._file.read(lambda reader: reading.outputs(reader, fp))
 
@@ -233,7 +237,7 @@ class SqliteUrlStore:
             return []
         return await self._file.write(lambda tx: parse.claim_jobs(tx, self._random, limit, now_us, lease_us))
 
-    def jobs(self) -> list[Job]:
+    async def jobs(self) -> list[Job]:
         """See `UrlStore.jobs`."""
         return self._file.read(lambda reader: [codes.job(row) for row in reader.all("jobs")])
 
@@ -241,7 +245,7 @@ class SqliteUrlStore:
         """See `UrlStore.rearm_jobs`."""
         return await self._file.write(lambda tx: parse.rearm_jobs(tx, now_us))
 
-    def unparsed(self, parser_version: int, before_us: int, limit: int) -> list[Outcome]:
+    async def unparsed(self, parser_version: int, before_us: int, limit: int) -> list[Outcome]:
         """See `UrlStore.unparsed`."""
         return self._file.read(lambda reader: self._unparsed.find(reader, parser_version, before_us, limit))
 
@@ -254,7 +258,7 @@ class SqliteUrlStore:
         """See `UrlStore.close_repair`."""
         await self._file.write(lambda tx: upkeep.close_repair(tx, kind, subject))
 
-    def repairs(self) -> list[RepairItem]:
+    async def repairs(self) -> list[RepairItem]:
         """See `UrlStore.repairs`."""
         return self._file.read(reading.repairs)
 
@@ -262,7 +266,7 @@ class SqliteUrlStore:
         """See `UrlStore.notify`."""
         await self._file.write(lambda tx: upkeep.notify(tx, (kind, host, reason, count, sample, now_us, now_us)))
 
-    def notices(self) -> list[Notice]:
+    async def notices(self) -> list[Notice]:
         """See `UrlStore.notices`."""
         return self._file.read(lambda reader: [codes.notice(row) for row in reader.all("notices")])
 
@@ -279,7 +283,7 @@ class SqliteUrlStore:
         """See `UrlStore.uncancel`."""
         return await self._file.write(lambda tx: cancelling.uncancel(tx, self._index, host, reason, (now_us, limit)))
 
-    def cancelled_hosts(self, reason: str) -> list[str]:
+    async def cancelled_hosts(self, reason: str) -> list[str]:
         """See `UrlStore.cancelled_hosts`."""
         if not self._file.totals.get(counters.of_state(State.CANCELLED)):
             return []

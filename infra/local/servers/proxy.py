@@ -42,11 +42,18 @@ class CutAfter:
 
 
 class Proxy:
-    """`async with Proxy(host, port) as proxy`: connect to `proxy.port`; `replies` may be exchanged at any time."""
+    """`async with Proxy(host, port) as proxy`: connect to `proxy.port`; `replies` may be exchanged at any time.
 
-    def __init__(self, host: str, port: int, replies: Replies = forward, *, listen: int = 0) -> None:
+    It listens at `address`, port `listen` (0 = any free one).
+    """
+
+    def __init__(
+        self, host: str, port: int, replies: Replies = forward, *, listen: int = 0, address: str = "127.0.0.1"
+    ) -> None:
         self.replies = replies
-        self._listen = listen  # 0 = any free port
+        self._listen, self._address = listen, address
+        self._flows = asyncio.Event()
+        self._flows.set()
         self.connections = 0
         self.request_bytes = 0
         self._target = (host, port)
@@ -54,7 +61,7 @@ class Proxy:
         self._writers: set[asyncio.StreamWriter] = set()  # of both sides: none is left to the garbage collector
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self._listen)
+        self._server = await asyncio.start_server(self._accept, self._address, self._listen)
         self.port: int = self._server.sockets[0].getsockname()[1]
         return self
 
@@ -67,6 +74,19 @@ class Proxy:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._close(list(self._writers))
         await self._server.wait_closed()
+
+    def hold(self) -> None:
+        """From now on nothing passes, in either direction, and nothing is lost."""
+        self._flows.clear()
+
+    def release(self) -> None:
+        """What was held passes, and what comes."""
+        self._flows.set()
+
+    def sever(self) -> None:
+        """End every connection; new ones may be made."""
+        for writer in list(self._writers):
+            writer.close()
 
     async def _close(self, writers: Sequence[asyncio.StreamWriter]) -> None:
         for writer in writers:
@@ -114,11 +134,13 @@ class Proxy:
     async def _requests(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while piece := await reader.read(PIECE_BYTES):
             self.request_bytes += len(piece)
+            await self._flows.wait()
             writer.write(piece)
             await writer.drain()
 
     async def _answers(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while piece := await reader.read(PIECE_BYTES):
+            await self._flows.wait()
             passed, goes_on = self.replies(piece)
             writer.write(passed)
             await writer.drain()

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from contract.cassandras import keyspace
 from limpet.testing.kafka import KafkaDouble
+from limpet.urlstore.cassandra import CassandraSettings
 from servers import Folder, Service, service
 
 
@@ -23,6 +25,19 @@ def kafka_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]
     """One Kafka broker; otherwise as `hdfs_servers`."""
     with contextlib.contextmanager(_serving)("kafka", tmp_path_factory) as found:
         yield found
+
+
+@pytest.fixture(scope="session")
+def cassandra_servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """One Cassandra node; otherwise as `hdfs_servers`."""
+    with contextlib.contextmanager(_serving)("cassandra", tmp_path_factory) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def cassandra_crawl(cassandra_servers: Service) -> CassandraSettings:
+    """A keyspace with its tables, for the whole run: tests empty it, because creating tables takes seconds."""
+    return keyspace(cassandra_servers)
 
 
 @pytest.fixture(scope="session")

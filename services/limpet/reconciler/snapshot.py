@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from limpet.runtime.sqliteopen import connect_read_only, other_version
-from limpet.schemas.sqlite import SEEN_VERSION, SHARD_VERSION, parse
+from limpet.schemas.named import parse
+from limpet.schemas.sqlite import SEEN_VERSION, SHARD_VERSION
 
 CACHE_BYTES: Final = 4_000_000
 READING_CACHE_BYTES: Final = 200_000
@@ -54,7 +55,7 @@ class Snapshot:
 def queries() -> dict[str, str]:
     """The statements of `verify.sql` by name."""
     text = resources.files("limpet.reconciler").joinpath("verify.sql").read_text("utf-8")
-    return {query.name: query.sql for query in parse(text, "verify")}
+    return {query.name: query.text for query in parse(text, "verify.sql")}
 
 
 @contextmanager

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 import limpet
-from limpet.schemas.sqlite import Schema, parse, queries, seen_schema, shard_schema
+from limpet.schemas.named import parse
+from limpet.schemas.sqlite import Schema, queries, seen_schema, shard_schema
 from limpet.urlstore.sqlite.codes import CODES, STATES
 
 SCHEMAS = {"shard": shard_schema(), "seen": seen_schema()}

@@ -1,6 +1,6 @@
 """The SQLite schemas and every query of the embedded form, each named and described, in files of their own.
 
-A query file is a sequence of blocks: `-- name: NAME`, one or more comment lines that describe it, one statement.
+What a query file looks like: see `limpet.schemas.named`.
 """
 
 from collections.abc import Mapping
@@ -8,17 +8,10 @@ from functools import cache
 from importlib import resources
 from typing import Final, NamedTuple
 
+from limpet.schemas.named import parse
+
 SHARD_VERSION: Final = 3
 SEEN_VERSION: Final = 1
-_MARK: Final = "-- name:"
-
-
-class Query(NamedTuple):
-    """One statement with its name and what it is for."""
-
-    name: str
-    description: str
-    sql: str
 
 
 class Schema(NamedTuple):
@@ -46,23 +39,10 @@ def queries(*files: str) -> dict[str, str]:
     """Every query of the named files. Raises ValueError for a name that occurs twice."""
     found: dict[str, str] = {}
     for file in files:
-        for query in parse(_text(file), file):
+        for query in parse(_text(file), f"{file}.sql"):
             if query.name in found:
                 raise ValueError(f"query {query.name} is defined twice")
-            found[query.name] = query.sql
-    return found
-
-
-def parse(text: str, file: str) -> list[Query]:
-    """The blocks of one query file. Raises ValueError naming `file` for one without a description or a statement."""
-    found = []
-    for block in text.split(_MARK)[1:]:
-        name, *lines = block.strip().splitlines()
-        comments = [line.removeprefix("--").strip() for line in lines if line.startswith("--")]
-        sql = "\n".join(line for line in lines if line and not line.startswith("--"))
-        if not comments or not sql:
-            raise ValueError(f"{file}.sql: query {name.strip()} lacks a description or a statement")
-        found.append(Query(name.strip(), " ".join(comments), sql))
+            found[query.name] = query.text
     return found
 
 

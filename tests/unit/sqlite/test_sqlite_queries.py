@@ -119,7 +119,7 @@ def test_every_file_of_queries_is_loaded() -> None:
 def test_a_query_without_description_or_statement_is_refused(text: str) -> None:
     """By the name of its file."""
     with pytest.raises(ValueError, match=r"broken\.sql: query a"):
-        parse(text, "broken")
+        parse(text, "broken.sql")
 
 
 def test_a_name_is_given_once() -> None:

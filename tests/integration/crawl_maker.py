@@ -12,10 +12,11 @@ from typing import Any
 
 import msgspec
 
+from limpet.assembly.politeness import wire_fetcher
 from limpet.clock import DurableClock
 from limpet.config import Facts, ScopeFacts, Settings
 from limpet.embedded.folder import Folder
-from limpet.embedded.ports import Ports, wire_fetcher
+from limpet.embedded.ports import Ports
 from limpet.embedded.shards import Shard, Shards
 from limpet.fetch import Capture
 from limpet.model.events import DOCUMENT_FETCHED, DocumentFetched, encode

@@ -9,11 +9,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from limpet.assembly.places import shard_of_host
 from limpet.cli.hostlist import list_hosts
 from limpet.cli.printing import print_json, print_lines
 from limpet.cli.units import show_duration
 from limpet.clock import SystemClock
-from limpet.embedded.finder import shard_of_host
 from limpet.embedded.folder import Folder
 from limpet.embedded.lock import lock_holder
 from limpet.embedded.orderbook import OrderBook

@@ -3,7 +3,6 @@
 import argparse
 import logging
 import os
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
@@ -14,6 +13,7 @@ from limpet.cli.permission import apply, bound_hosts, check_any, judge, parse_ow
 from limpet.cli.seeds import Seed, check_entries, check_patterns, read_entries
 from limpet.clock import Clock
 from limpet.config import Facts, ScopeFacts, Settings, load_settings
+from limpet.config.names import check_agent, check_contact
 from limpet.config.settings import contradiction
 from limpet.embedded.folder import Folder, check_vacant, is_crawl
 from limpet.embedded.order import Run
@@ -30,8 +30,6 @@ from limpet.model.identity import (
 )
 from limpet.runtime import Random, new_incarnation
 
-_AGENT: Final = re.compile(r"[A-Za-z_-]{1,64}", re.ASCII)
-_CONTACT: Final = re.compile(r"[!-'*-~]{3,200}", re.ASCII)  # visible ASCII without parentheses: it goes into a comment
 _WORKERS_DEFAULT_MAX: Final = 4
 _ONE_HOST_SCOPES: Final = frozenset({"page", "host", "prefix"})
 
@@ -199,15 +197,9 @@ def _check_differences(facts: Facts, arguments: argparse.Namespace) -> None:
 
 def _new_facts(arguments: argparse.Namespace, clock: Clock, rng: Random) -> Facts:
     agent = arguments.agent if arguments.agent is not None else "limpet"
-    if not _AGENT.fullmatch(agent):
-        raise UsageError(
-            f"--agent {agent!r} is no product token: use letters, - and _ (robots.txt matches on it, RFC 9309 §2.2.1)"
-        )
+    check_agent(agent, "--agent")
     contact = arguments.contact or ""
-    if contact and not (
-        _CONTACT.fullmatch(contact) and ("@" in contact or contact.startswith(("http://", "https://")))
-    ):
-        raise UsageError(f"--contact {contact!r} reaches nobody: write a mail address or an http(s) URL")
+    check_contact(contact, "--contact")
     return Facts(
         crawl=new_incarnation(rng),
         shards=SHARDS,

@@ -12,28 +12,18 @@ from typing import Final
 import msgspec
 
 from limpet.admission.candidates import Desk, Strangers
-from limpet.admission.patterns import Patterns
-from limpet.admission.rules import Limits
-from limpet.admission.scope import Scope, ScopeKind
-from limpet.config import Facts, Settings
+from limpet.assembly.desks import make_desk, strangers_of, wants_of
+from limpet.config import Settings
 from limpet.embedded.finder import Finder, seeds
 from limpet.embedded.folder import Folder
 from limpet.embedded.views import ShardViews
-from limpet.fetch import Owned
 from limpet.model.events import DocumentFetched, Link, PageLinks
-from limpet.model.identity import Fingerprinter
 from limpet.model.links import LinkKind
 from limpet.model.urls import canonicalize_all
 from limpet.parser.decode import DecodeLimits
 from limpet.parser.page import parse_any
-from limpet.parser.wants import Wants
 from limpet.reconciler.verify_links import WantedLink
 from limpet.robots import parse
-
-_LOCAL_DOMAINS: Final = frozenset(
-    {"corp", "home", "internal", "intranet", "lan", "local", "localhost", "private", "test"}
-)
-"""RFC 6761 §6, RFC 6762 §3 and appendix G, and ICANN's ``internal``; RFC 8375 adds ``home.arpa``."""
 
 
 class FolderLinks:
@@ -108,56 +98,9 @@ class FolderLinks:
         key = count, self._is_uncertain(fetched_us)
         if key not in self._desks:
             known = tuple(url for _, url in self._seeds[:count])
-            strangers = _EVERYBODY if key[1] else _strangers(self._settings)
+            strangers = _EVERYBODY if key[1] else strangers_of(self._settings)
             self._desks[key] = make_desk(self._facts, self._settings, known, strangers=strangers)
         return self._desks[key]
 
 
-def wants_of(facts: Facts) -> Wants:
-    """Which links the crawl takes from a page."""
-    return Wants(requisites=facts.scope.requisites, extras=facts.scope.extras, agent=facts.agent)
-
-
-def make_desk(
-    facts: Facts,
-    settings: Settings,
-    seeds_known: tuple[str, ...],
-    strangers: Strangers | None = None,
-) -> Desk:
-    """Admission's judge under the facts and settings of a crawl."""
-    return Desk(
-        scope=Scope(ScopeKind(facts.scope.kind), seeds_known),
-        limits=Limits(
-            depth_max=facts.scope.depth_max,
-            depth_trap=settings.rules.depth_trap,
-            url_bytes_max=settings.rules.url_bytes_max,
-            segment_repeats_max=settings.rules.segment_repeats_max,
-            host_urls_max=settings.rules.host_urls_max,
-            follow_nofollow=facts.scope.follow_nofollow,
-        ),
-        identity=facts.identity,
-        fingerprinter=Fingerprinter(facts.hash_seed),
-        patterns=Patterns(facts.scope.include, facts.scope.exclude),
-        strangers=strangers or _strangers(settings),
-    )
-
-
 _EVERYBODY: Final = Strangers(lambda _host: False, owned_only=False)
-
-
-def _strangers(settings: Settings) -> Strangers | None:
-    rules = settings.rules
-    if not rules.owned_hosts_only and not rules.seed_hosts_only:
-        return None
-    owned = Owned.parse(settings.owned)
-    if not rules.owned_hosts_only:
-        return Strangers(owned.covers_host, owned_only=False)
-    return Strangers(lambda host: owned.covers_host(host) or is_local_name(host), owned_only=True)
-
-
-def is_local_name(host: str) -> bool:
-    """Whether a name cannot be one of the public web's. Whose it is, its addresses tell: to the connect gate."""
-    label = host.rpartition(".")[2]
-    if ":" in host:
-        return False
-    return label == host or label in _LOCAL_DOMAINS or host.endswith(".home.arpa")

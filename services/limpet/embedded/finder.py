@@ -1,10 +1,9 @@
 """From a URL to its row, for onlookers."""
 
-from limpet.config import Facts
+from limpet.assembly.places import shard_of_url
 from limpet.embedded.folder import Folder
 from limpet.embedded.views import ShardViews
-from limpet.model.identity import Fingerprinter, bucket_of, identity_key, shard_of
-from limpet.model.urls import split
+from limpet.model.identity import Fingerprinter, identity_key
 from limpet.urlstore import UrlRow
 from limpet.urlstore.sqlite import reading
 
@@ -19,7 +18,7 @@ class Finder:
 
     def shard(self, url: str) -> int:
         """Shard of a URL."""
-        return shard_of_host(split(url).host, self._facts)
+        return shard_of_url(url, self._facts)
 
     def fingerprint(self, url: str) -> bytes:
         """Fingerprint of a URL in this crawl."""
@@ -28,11 +27,6 @@ class Finder:
     def row(self, url: str) -> UrlRow | None:
         """The row that `url` is known by."""
         return self._views.view(self.shard(url)).row(self.fingerprint(url))
-
-
-def shard_of_host(host: str, facts: Facts) -> int:
-    """The shard that owns a host: all hosts of a registrable domain have one owner."""
-    return shard_of(bucket_of(host, facts.buckets), facts.shards)
 
 
 def seeds(views: ShardViews) -> list[str]:

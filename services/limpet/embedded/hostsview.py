@@ -11,9 +11,9 @@ from typing import Final
 
 import msgspec
 
+from limpet.assembly.places import shard_of_host
 from limpet.clock import Clock
 from limpet.config import Settings
-from limpet.embedded.finder import shard_of_host
 from limpet.embedded.folder import Folder
 from limpet.embedded.live import Listener, Reasons
 from limpet.embedded.views import ShardViews

@@ -4,26 +4,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from limpet.assembly.politeness import wire_fetcher
 from limpet.clock import Clock, SystemClock
 from limpet.config import Settings
 from limpet.embedded.parts import REAL_PARTS, Parts
-from limpet.fetch import Fetcher, Gate, Owned, WireFetcher
-from limpet.fetch.dns import DnsResolver
-from limpet.fetch.proxy import read_proxy
+from limpet.fetch import Fetcher
 from limpet.runtime import Disk, Immortal, Mortality, Random, Runner, SystemDisk, SystemRandom, ThreadRunner
 
 MakeFetcher = Callable[[Settings, Clock], Fetcher]
-
-
-def wire_fetcher(settings: Settings, clock: Clock) -> Fetcher:
-    """The real engine behind the connect gate."""
-    return WireFetcher(
-        clock,
-        Gate(Owned.parse(settings.owned)),
-        DnsResolver(clock, settings.fetching.nameservers),
-        accept_invalid_cert=settings.accept_invalid_cert,
-        proxy=read_proxy(settings.proxy, settings.proxy_credentials_file),
-    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,11 +6,17 @@ supervisor does while no worker runs.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 
 from limpet.admission.candidates import Desk
 from limpet.admission.nearest import Nearest
 from limpet.admission.service import Admission
+from limpet.assembly.desks import desk_of, wants_of
+from limpet.assembly.notifier import Notifier, post_json
+from limpet.assembly.places import shard_of_host
+from limpet.assembly.politeness import governor_of
+from limpet.assembly.robots_body import decode_robots
+from limpet.assembly.tasks import hand_on, together
 from limpet.bus import Producer
 from limpet.clock import DurableClock
 from limpet.config import Settings
@@ -18,20 +24,14 @@ from limpet.crawlnode.archive import Archivist
 from limpet.crawlnode.health import Health, Outage
 from limpet.crawlnode.service import CrawlNode
 from limpet.crawlnode.sitemaps import SitemapPublisher
-from limpet.embedded.admissible import wants_of
 from limpet.embedded.errands import errands_of
-from limpet.embedded.finder import shard_of_host
 from limpet.embedded.folder import Folder
-from limpet.embedded.notifier import Notifier, post_json
 from limpet.embedded.orderbook import OrderBook
 from limpet.embedded.ports import Ports
 from limpet.embedded.quota import Quota
-from limpet.embedded.robots_body import decode_robots
-from limpet.embedded.seeding import desk_of
 from limpet.embedded.shards import Marks, Shard, Shards
 from limpet.embedded.spooling import open_spool
-from limpet.fetch import Fetcher, Owned, Spooling
-from limpet.fetch.denylist import packed
+from limpet.fetch import Fetcher, Spooling
 from limpet.model.errors import CannotGoOn
 from limpet.model.urls import split
 from limpet.obs import log_event
@@ -39,7 +39,7 @@ from limpet.parser.decode import coding_is_cut
 from limpet.parser.kept import KeptBodies
 from limpet.parser.page import PARSER_VERSION
 from limpet.parser.service import Parser
-from limpet.politeness import Governor, LocalShares, Shares
+from limpet.politeness import LocalShares, Shares
 from limpet.reconciler.passes import Reconciler
 from limpet.reconciler.recovery import RecoveryReport
 from limpet.runtime import InlineRunner, Runner, new_incarnation
@@ -119,7 +119,7 @@ class Ring:
             clock, self._parts(writer), age_seconds_max=self._settings.work.health_seconds_max
         )
         for shard in self._shards.owned.values():
-            self._desks[shard.number] = await desk_of(facts, self._settings, shard)
+            self._desks[shard.number] = await desk_of(facts, self._settings, shard.store)
         node = self._node(archivist, writer, fetcher, health, await self._shares_of_run())
         reconciler = self._reconciler(node)
         notifier = Notifier(list(self._stores().values()), self._settings.notify.webhook, clock, post_json)
@@ -131,9 +131,9 @@ class Ring:
         services += [self._parser(shard).run(leave) for shard in self._in_any_order()]
         services += [self._admission(shard, node).run(leave) for shard in self._shards.owned.values()]
         watchers = [health.run(), self._upkeep(), self._settle(node, writer), self._watch(health)]
-        watchers += [_hand_on(stop, leave), self._watch_clock(leave), self._orders.watch(node.obey, clock)]
+        watchers += [hand_on(stop, leave), self._watch_clock(leave), self._orders.watch(node.obey, clock)]
         try:
-            await _together(services, watchers)
+            await together(services, watchers)
         finally:
             await fetcher.close()
         await writer.close()
@@ -176,7 +176,7 @@ class Ring:
     ) -> CrawlNode:
         facts, clock, settings, ports = self._folder.facts, self._clock, self._settings, self._ports
         parts, random = ports.parts, ports.random
-        governor = governor_of(settings, ports, clock, shares)
+        governor = governor_of(settings, clock, random.fraction, shares=shares, make=parts.governor)
         outage = Outage(clock)
         steps = parts.steps(writer, self._ports.mortality, self.incarnation)
         exchange = parts.exchange(
@@ -342,34 +342,6 @@ class Ring:
                 raise health.last_error
 
 
-async def _hand_on(stop: asyncio.Event, leave: asyncio.Event) -> None:
-    """What is asked from outside is asked inside."""
-    await stop.wait()
-    leave.set()
-    await asyncio.Event().wait()
-
-
-async def _together(services: Sequence[Awaitable[None]], watchers: Sequence[Awaitable[None]]) -> None:
-    """Run all; return when every service has; the first failure ends everything and is raised."""
-    loop = asyncio.get_running_loop()
-    running = {loop.create_task(_as_coroutine(service)) for service in services}
-    watching = {loop.create_task(_as_coroutine(watcher)) for watcher in watchers}
-    try:
-        while running:
-            done, _ = await asyncio.wait(running | watching, return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                task.result()
-            running -= done
-    finally:
-        for task in running | watching:
-            task.cancel()
-        await asyncio.gather(*running, *watching, return_exceptions=True)
-
-
-async def _as_coroutine(work: Awaitable[None]) -> None:
-    await work
-
-
 async def recover(
     folder: Folder, settings: Settings, share: frozenset[int], ports: Ports, *, segments_of: frozenset[str] | None
 ) -> RecoveryReport:
@@ -390,7 +362,7 @@ async def recover(
             stores={number: shard.store for number, shard in shards.owned.items()},
             producers={number: shard.producer for number, shard in shards.owned.items()},
             segments=segments_of_folder(folder, settings, ports, clock, appends),
-            governor=governor_of(settings, ports, clock),
+            governor=governor_of(settings, clock, ports.random.fraction, make=ports.parts.governor),
             shard_of=lambda url: shard_of_host(split(url).host, folder.facts),
             coding_is_cut=coding_is_cut,
             clock=clock,
@@ -403,24 +375,6 @@ async def recover(
         await shards.close()
         commits.close()
         appends.close()
-
-
-def governor_of(settings: Settings, ports: Ports, clock: DurableClock, shares: Shares | None = None) -> Governor:
-    """Politeness under these settings; `shares` is the ledger of what spans workers."""
-    owned = Owned.parse(settings.owned)
-
-    def owns_address(text: str) -> bool:
-        address = packed(text)
-        return address is not None and owned.covers_address(address)
-
-    return ports.parts.governor(
-        clock,
-        settings.politeness,
-        owned.covers_host,
-        shares=shares,
-        owns_address=owns_address,
-        fraction=ports.random.fraction,
-    )
 
 
 def segments_of_folder(

@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from limpet.assembly.places import shard_of_host
 from limpet.clock import SystemClock
 from limpet.config import Facts, Settings
-from limpet.embedded.finder import shard_of_host
 from limpet.embedded.folder import Folder
 from limpet.embedded.hostsview import HostNow, HostsView
 from limpet.embedded.live import Answer, Listener, Pulse, Reasons, forget

@@ -15,7 +15,7 @@ ALERTS = ("replicas_short", "acknowledged_lost", "lease_not_recovered", "unseale
 an abandoned file back in time · a full segment could not be sealed. The last two wait for the reconciler."""
 
 
-class HdfsSettings(msgspec.Struct, frozen=True, kw_only=True):
+class HdfsSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One HDFS directory. Times are in seconds and bound single calls, unless they say otherwise."""
 
     url: str  # hdfs://host:port, or hdfs://nameservice with its NameNodes in `client`

@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from limpet.embedded import notifier
-from limpet.embedded.notifier import Notifier
+from limpet.assembly import notifier
+from limpet.assembly.notifier import Notifier
 from limpet.runtime import InlineRunner
 from limpet.runtime.sqlitefile import SqliteFile
 from limpet.schemas.sqlite import shard_schema

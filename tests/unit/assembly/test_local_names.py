@@ -2,7 +2,7 @@
 
 import pytest
 
-from limpet.embedded.admissible import is_local_name
+from limpet.assembly.desks import is_local_name
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from contract.cassandras import empty
 from limpet.clock import SystemClock
-from limpet.model.errors import CannotGoOn, UsageError
+from limpet.model.errors import CannotGoOn, Definite, UsageError
 from limpet.urlstore.cassandra import CassandraSettings, Session, migrate, pending
 
 pytestmark = pytest.mark.servers
@@ -70,7 +70,7 @@ def test_nobody_there_is_told_with_the_keyspace() -> None:
     """An address without a server ends the attempt, by name."""
 
     async def main() -> None:
-        with pytest.raises(CannotGoOn, match="keyspace limpet: cannot reach Cassandra"):
+        with pytest.raises(Definite, match="keyspace limpet: cannot reach Cassandra"):
             await Session.open(CassandraSettings(contact_points=("127.0.0.1",), port=1))
 
     asyncio.run(main())

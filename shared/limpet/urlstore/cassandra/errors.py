@@ -3,6 +3,7 @@
 from typing import Final
 
 from cassandra import (
+    AuthenticationFailed,
     InvalidRequest,
     Unauthorized,
     Unavailable,
@@ -47,8 +48,11 @@ def of_write(error: Exception, what: str, *, conditional: bool) -> LimpetError:
 
 
 def of_connect(error: Exception, what: str) -> LimpetError:
-    """No session could be opened."""
-    return _refusal(error, what) or CannotGoOn(f"{what}: cannot reach Cassandra ({_text(error)})")
+    """No session could be opened: refused, also by any host that does not know us, or nobody was there (`Definite`)."""
+    for each in [error, *getattr(error, "errors", {}).values()] if isinstance(error, NoHostAvailable) else [error]:
+        if isinstance(each, (AuthenticationFailed, *REFUSED)):
+            return CannotGoOn(f"{what}: Cassandra refuses it ({_text(each)})")
+    return Definite(f"{what}: cannot reach Cassandra ({_text(error)})")
 
 
 def _refusal(error: Exception, what: str) -> LimpetError | None:

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from limpet.clock import Clock
-from limpet.model.errors import CannotGoOn
+from limpet.model.errors import CannotGoOn, LimpetError
 from limpet.schemas.cql import Migration, migrations
 from limpet.urlstore.cassandra import driver, errors
 from limpet.urlstore.cassandra.settings import CassandraSettings
@@ -19,7 +19,7 @@ async def migrate(settings: CassandraSettings, clock: Clock) -> list[str]:
 
     One process at a time, `limpet init`: Cassandra does not order changes of a schema that are made at once. A death
     in the middle is repaired by another call, because every statement may be repeated. Raises `CannotGoOn` when the
-    keyspace is of a later release, or when Cassandra cannot be reached.
+    keyspace is of a later release, `Definite` when Cassandra cannot be reached.
     """
     return await asyncio.to_thread(_migrate, settings, clock)
 
@@ -45,7 +45,7 @@ def _migrate(settings: CassandraSettings, clock: Clock) -> list[str]:
                 session.execute(statement)
             session.execute(_NOTE, (migration.name, clock.wall_us()))
         return [migration.name for migration in missing]
-    except CannotGoOn:
+    except LimpetError:
         raise
     except Exception as error:
         raise errors.of_connect(error, f"keyspace {settings.keyspace}") from error
@@ -57,7 +57,7 @@ def _pending(settings: CassandraSettings) -> list[str]:
     cluster = driver.cluster(settings)
     try:
         return [migration.name for migration in _missing(cluster.connect(settings.keyspace), settings)]
-    except CannotGoOn:
+    except LimpetError:
         raise
     except Exception as error:
         raise errors.of_connect(error, f"keyspace {settings.keyspace}") from error

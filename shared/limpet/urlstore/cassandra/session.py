@@ -55,7 +55,7 @@ class Session:
 
     @classmethod
     async def open(cls, settings: CassandraSettings) -> Self:
-        """Connect to a keyspace that exists (see `migrations`). Raises `CannotGoOn`."""
+        """Connect to a keyspace that exists (see `migrations`). Raises `Definite` if no host answers, `CannotGoOn`."""
         cluster = driver.cluster(settings)
         try:
             connected = await asyncio.to_thread(cluster.connect, settings.keyspace)

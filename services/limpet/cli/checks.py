@@ -3,10 +3,10 @@
 import argparse
 from typing import Final
 
+from limpet.cli.opening import open_crawl
 from limpet.cli.plan import check_facts
 from limpet.cli.printing import print_json, print_lines
 from limpet.cli.units import show_count
-from limpet.embedded.folder import Folder
 from limpet.reconciler.report import Finding, Report
 
 EXIT_FINDINGS: Final = 1
@@ -14,7 +14,7 @@ EXIT_FINDINGS: Final = 1
 
 def verify(arguments: argparse.Namespace) -> int:
     """Compare rows, records and indexes; with --links also what stored bodies link to."""
-    folder = Folder.open(arguments.folder)
+    folder = open_crawl(arguments.folder)
     check_facts(folder)  # rows are judged by where this Limpet would put them
     from limpet.reconciler.verify import verify as check  # noqa: PLC0415 - loaded once the folder is known to be one
 
@@ -27,7 +27,7 @@ def verify(arguments: argparse.Namespace) -> int:
 
 def audit(arguments: argparse.Namespace) -> int:
     """Judge every fetch again from the archived robots copies and the record dates."""
-    folder = Folder.open(arguments.folder)
+    folder = open_crawl(arguments.folder)
     from limpet.reconciler.audit import audit as check  # noqa: PLC0415 - loads a second robots parser
 
     return _tell(check(folder), arguments, "no rule was broken")

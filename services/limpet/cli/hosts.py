@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from limpet.assembly.places import shard_of_host
 from limpet.cli.hostlist import list_hosts
+from limpet.cli.opening import open_crawl
 from limpet.cli.printing import print_json, print_lines
 from limpet.cli.units import show_duration
 from limpet.clock import SystemClock
@@ -37,7 +38,7 @@ _DONE: Final = {
 def hosts(arguments: argparse.Namespace) -> int:
     """List, or order."""
     words: list[str] = arguments.words
-    folder = Folder.open(arguments.folder)
+    folder = open_crawl(arguments.folder)
     if words and words[0] in ORDERS:
         if len(words) != 2:
             raise UsageError(f"name one host: limpet hosts {folder.path} {words[0]} HOST")

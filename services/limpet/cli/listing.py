@@ -5,6 +5,7 @@ import asyncio
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from limpet.cli.opening import open_crawl
 from limpet.cli.owning import retry
 from limpet.cli.printing import print_json, print_lines
 from limpet.cli.reading import damages, parked_by_rule, requests_on, rows, unparsed
@@ -33,7 +34,7 @@ FAILED_STATES: Final = (State.FAILED, State.REVIEW, State.GONE)
 
 def status(arguments: argparse.Namespace) -> int:
     """Counts of the crawl."""
-    folder = Folder.open(arguments.folder)
+    folder = open_crawl(arguments.folder)
     clock = SystemClock()
     orders = OrderBook(folder).look()
     settings = folder.load_settings() or Settings()
@@ -108,7 +109,7 @@ def _status_lines(
 
 def urls(arguments: argparse.Namespace) -> int:
     """URLs, one a line."""
-    folder = Folder.open(arguments.folder)
+    folder = open_crawl(arguments.folder)
     states = None if arguments.state is None else (State(arguments.state),)
     with ShardViews(folder) as views:
         if arguments.json:
@@ -120,7 +121,7 @@ def urls(arguments: argparse.Namespace) -> int:
 
 def failures(arguments: argparse.Namespace) -> int:
     """What failed and why, and what a rule holds back; with --retry all of it becomes due again."""
-    folder = Folder.open(arguments.folder)
+    folder = open_crawl(arguments.folder)
     if arguments.retry:
         count = asyncio.run(retry(folder, (*FAILED_STATES, State.PARKED)))
         if arguments.json:

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import msgspec
 
+from limpet.cli.opening import open_crawl
 from limpet.cli.printing import flush, plain, write
 from limpet.clock import Clock, SystemClock
 from limpet.embedded.capturelog import CaptureLog, Entry, Marks
-from limpet.embedded.folder import Folder
 from limpet.embedded.views import ShardViews
 from limpet.model.lifecycle import State
 
@@ -37,7 +37,7 @@ DENIED: Final = -9998
 
 def log(arguments: argparse.Namespace) -> int:
     """Print what there is, and with --follow what comes."""
-    folder = Folder.open(arguments.folder)
+    folder = open_crawl(arguments.folder)
     with ShardViews(folder) as views:
         captures = CaptureLog(views, folder.facts.shards)
         marks = captures.now()

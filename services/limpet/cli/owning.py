@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from limpet.cli.diskfaults import NOTHING_ADDED, told_of_the_disk, what_was_added
+from limpet.cli.opening import open_crawl
 from limpet.cli.permission import check_any, judge, parse_owned, system_resolve
 from limpet.cli.plan import check_facts
 from limpet.cli.printing import print_json, print_lines
@@ -33,7 +34,7 @@ _REARM_MAX: Final = 1_000
 
 def add(arguments: argparse.Namespace) -> int:
     """Admit URLs as seeds; the next `crawl` fetches them."""
-    folder = Folder.open(arguments.folder)
+    folder = open_crawl(arguments.folder)
     check_facts(folder)
     settings = folder.load_settings() or Settings()
     owned_entries = tuple(dict.fromkeys((*settings.owned, *arguments.owned)))

@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from limpet.cli.opening import open_crawl
 from limpet.cli.permission import apply, bound_hosts, check_any, judge, parse_owned, system_resolve
 from limpet.cli.seeds import Seed, check_entries, check_patterns, read_entries
 from limpet.clock import Clock
@@ -58,7 +59,7 @@ def plan_crawl(
 ) -> Plan:
     """The plan of `limpet crawl`. Raises `UsageError` for the first thing that is wrong with it."""
     path: Path = arguments.into
-    folder = Folder.open(path) if is_crawl(path) else None
+    folder = open_crawl(path) if is_crawl(path) else None
     if folder is None:
         check_vacant(path)
     else:

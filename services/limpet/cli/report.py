@@ -3,6 +3,7 @@
 import argparse
 from typing import Any, Final
 
+from limpet.cli.opening import open_crawl
 from limpet.cli.printing import print_json, print_lines
 from limpet.cli.reading import rejects_by_rule
 from limpet.cli.units import show_bytes
@@ -16,7 +17,7 @@ REJECTED: Final = "left out "
 
 def report(arguments: argparse.Namespace) -> int:
     """Print the sums, the largest first."""
-    folder = Folder.open(arguments.folder)
+    folder = open_crawl(arguments.folder)
     by: str = arguments.by
     found = _SUMS[by](folder)
     lines = sorted(found.items(), key=lambda item: (-item[1].urls, -item[1].fetches, item[0]))

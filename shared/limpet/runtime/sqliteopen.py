@@ -21,6 +21,8 @@ WAL_PAGES: Final = 1000  # of 4 KiB: checkpointed by the commit that passes it, 
 WAL_BYTES_MAX: Final = 8_388_608
 BUSY_SECONDS: Final = 10.0  # readers of another process may hold the WAL's recovery lock for a moment
 STATEMENTS_MAX: Final = 256
+_VERSION_AT: Final = 60
+_STEPS_CACHE_BYTES: Final = 16_000_000
 _COUNTERS: Final = msgspec.json.Decoder(dict[str, int])
 
 
@@ -28,10 +30,19 @@ class OtherVersionError(UsageError, CannotGoOn):
     """The file was written by another version of Limpet, which can read it."""
 
 
-def other_version(path: Path, found: int, ours: int) -> CannotGoOn:
-    """The error that names both versions and the way out. No version has the number 0: such a file was never ours."""
+class OlderVersionError(OtherVersionError):
+    """The file was written by an earlier Limpet, and `bring_up_to_date` makes it one of this version."""
+
+
+def other_version(path: Path, found: int, ours: int, *, steps: bool = False) -> CannotGoOn:
+    """The error that names both versions and the way out. No version has the number 0: such a file was never ours.
+
+    `steps`: whether there are steps from the version found to ours.
+    """
     if found == 0:
         return CannotGoOn(f"{path} is damaged or empty: it has none of the tables of a crawl")
+    if steps:
+        return OlderVersionError(f"{path} has schema version {found}, not yet {ours}: open it where it can be written")
     return OtherVersionError(f"{path} has schema version {found}, not {ours}: use the Limpet that made it")
 
 
@@ -94,9 +105,47 @@ def _create(connection: sqlite3.Connection, path: Path, schema: Schema) -> None:
     if version == schema.version:
         return
     if version != 0:
-        raise other_version(path, version, schema.version)
+        _take_steps(connection, path, schema, version)
+        return
     connection.executescript(f"BEGIN IMMEDIATE; {schema.script} PRAGMA user_version = {schema.version}; COMMIT;")
     _sync_directory(path.parent)
+
+
+def _take_steps(connection: sqlite3.Connection, path: Path, schema: Schema, version: int) -> None:
+    """From an earlier version to ours: all steps, and a note of each in `meta`, or nothing."""
+    steps = schema.steps_from(version)
+    if not steps:
+        raise other_version(path, version, schema.version)
+    for name, function in schema.functions.items():
+        connection.create_function(name, 1, function, deterministic=True)
+    taken = "".join(f"{step.script}\nINSERT INTO meta VALUES ('step_{step.to}', '{step.name}');\n" for step in steps)
+    connection.executescript(f"BEGIN IMMEDIATE; {taken} PRAGMA user_version = {schema.version}; COMMIT;")
+
+
+def version_of(path: Path) -> int:
+    """The schema version as the file's header has it, 0 when it has none; nothing is opened but the file itself.
+
+    A commit that is still in the write-ahead log may have raised it: what says "old" here is looked at again.
+    """
+    with path.open("rb") as file:
+        header = file.read(_VERSION_AT + 4)
+    return int.from_bytes(header[_VERSION_AT:], "big")  # https://www.sqlite.org/fileformat2.html#database_header
+
+
+def bring_up_to_date(path: Path, schema: Schema) -> None:
+    """Make a file of an earlier version one of ours, under its owner's lock. One of ours is left as it is.
+
+    Raises `FileLockedError` when it has an owner, `OtherVersionError` when there is no way, `CannotGoOn`.
+    """
+    lock = lock_file(path)
+    try:
+        connection = connect_writer(path, schema, "FULL", _STEPS_CACHE_BYTES)
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()  # so that the header tells
+        connection.close()
+    except sqlite3.Error as error:
+        raise cannot_open(path, error) from error
+    finally:
+        os.close(lock)
 
 
 def _sync_directory(path: Path) -> None:
@@ -169,5 +218,5 @@ def open_read_only(path: Path, schema: Schema, cache_bytes: int = 500_000) -> Re
         raise fault from error
     if version != schema.version:
         connection.close()
-        raise other_version(path, version, schema.version)
+        raise other_version(path, version, schema.version, steps=bool(schema.steps_from(version)))
     return ReadOnlyFile(path, connection, schema)

@@ -3,30 +3,43 @@
 What a query file looks like: see `limpet.schemas.named`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import resources
 from typing import Final, NamedTuple
 
 from limpet.schemas.named import parse
+from limpet.schemas.sqlite.steps import FUNCTIONS, Step, steps_of
 
 SHARD_VERSION: Final = 3
 SEEN_VERSION: Final = 1
 
 
 class Schema(NamedTuple):
-    """One kind of database file: its version (`user_version`), the script that creates it, and its queries by name."""
+    """One kind of database file: its version (`user_version`), the script that creates it, and its queries by name.
+
+    `steps` lead from the oldest version that is read to this one; `functions` are what they call, of one argument each.
+    """
 
     version: int
     script: str
     queries: Mapping[str, str]
+    steps: tuple[Step, ...] = ()
+    functions: Mapping[str, Callable[[bytes], str | int]] = {}
+
+    def steps_from(self, version: int) -> tuple[Step, ...]:
+        """The way from an earlier version to this one; empty when there is none."""
+        found = tuple(step for step in self.steps if step.to > version)
+        return found if version < self.version == version + len(found) else ()
 
 
 @cache
 def shard_schema() -> Schema:
     """A shard's file: rows, due index, hosts, outcomes, parse, repair, outgoing log and consumer offsets."""
     parts = ("file", "urls", "work", "hosts", "parse", "repair", "view", "report", "bus")
-    return Schema(SHARD_VERSION, _text("file_schema") + _text("shard_schema"), queries(*parts))
+    script = _text("file_schema") + _text("shard_schema")
+    steps = steps_of(parse(_text("shard_steps"), "shard_steps.sql"))
+    return Schema(SHARD_VERSION, script, queries(*parts), steps, FUNCTIONS)
 
 
 @cache

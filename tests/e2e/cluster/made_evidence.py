@@ -22,12 +22,23 @@ SETS: Final = 3
 END: Final = b"\r\n\r\n"
 
 
+def small_web() -> KillWeb:
+    """What was crawled."""
+    return KillWeb(seed=3, port=8080, pages=120, hosts=3)
+
+
+def segment_bytes() -> bytes:
+    """The one file of its archive."""
+    web = small_web()
+    deserved = web.expected()
+    return b"".join(_members(web, url, at) for at, url in enumerate(deserved) if deserved[url] != "denied")
+
+
 def sound() -> Evidence:
     """A crawl of a small web: every record as a WARC writer leaves it, every row in its place."""
-    web = KillWeb(seed=3, port=8080, pages=120, hosts=3)
+    web = small_web()
     deserved = web.expected()
-    segment = b"".join(_members(web, url, at) for at, url in enumerate(deserved) if deserved[url] != "denied")
-    records, torn = records_of(SEGMENT, segment)
+    records, torn = records_of(SEGMENT, segment_bytes())
     assert not torn
     by_url = {record.url: record for record in records}
     rows = [_row(url, DESERVED[kind], by_url.get(url)) for url, kind in deserved.items()]

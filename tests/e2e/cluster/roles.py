@@ -20,6 +20,7 @@ RESTART_SECONDS: Final = 1.0  # an orchestrator needs a moment
 DRAIN_SECONDS_MAX: Final = 60.0
 TICKS: Final = os.sysconf("SC_CLK_TCK")
 LOG_TAIL_BYTES: Final = 3000
+CANNOT_GO_ON: Final = 4
 
 
 @dataclass
@@ -35,6 +36,7 @@ class Life:
     cpu_seconds: float = 0.0
     memory_kilobytes_max: int = 0
     ordered: bool = False  # its end was asked for, from here
+    excused: bool = False  # it was held for dead: exit code 4 is its right
 
 
 @dataclass
@@ -107,7 +109,7 @@ class Roles:
         return [
             f"{name} ended by itself with exit code {life.code}: ...{tail(life.log)}"
             for name, life in self.lives()
-            if life.code is not None and not life.ordered
+            if life.code is not None and not life.ordered and not (life.excused and life.code == CANNOT_GO_ON)
         ]
 
     def cpu_seconds(self) -> dict[str, float]:

@@ -1,0 +1,167 @@
+"""A crawl from its seeds to its end under faults, and the verdict of everybody who can judge it."""
+
+import os
+import platform
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic_ns
+from typing import Any, Final
+
+from e2e.cluster.archive import OPEN, incarnation_of
+from e2e.cluster.blame import Laid, blame, by_kind
+from e2e.cluster.checkers import anomalies
+from e2e.cluster.config import FETCH_SECONDS_MAX, LEASE_SECONDS, TAKEOVER_SECONDS, URL_LEASE_SECONDS
+from e2e.cluster.crawl import ClusterCrawl
+from e2e.cluster.evidence import Evidence
+from e2e.cluster.faults import Fault
+from e2e.cluster.progress import Progress
+from e2e.cluster.reading import FETCHED, LINKS, Authority, Bus, left_of, marks_of, open_segments, segments_of
+from e2e.cluster.servers_up import ClusterServers
+from e2e.cluster.siege import Siege, await_end
+from e2e.cluster.truth import bodies, deserved
+from e2e.processes import wait_until
+from origin import OriginProcess, Policy, Verdict, examine
+
+SETTLE_SECONDS: Final = URL_LEASE_SECONDS + TAKEOVER_SECONDS + 10.0
+"""After a fault: how long until what it interrupted has been asked again, or never will be."""
+FREEZE_SECONDS_LONG: Final = LEASE_SECONDS + FETCH_SECONDS_MAX + 10.0
+END_SECONDS_MAX: Final = 300.0
+SEAL_SECONDS_MAX: Final = 90.0
+
+
+@dataclass
+class Proof:
+    """What came of it."""
+
+    evidence: Evidence
+    laid: list[Laid]
+    findings: list[str]
+    figures: dict[str, Any]
+
+
+def prove(
+    servers: ClusterServers,
+    path: Path,
+    origin: OriginProcess,
+    faults: Sequence[Fault],
+    *,
+    seed: int = 1,
+    say: Callable[[str], None] = lambda _: None,
+) -> Proof:
+    """Crawl the whole web of `origin`, which runs already, while `faults` are laid; judge what is left."""
+    begun_ns = monotonic_ns()
+    progress = Progress(origin.log_path)
+    wanted = deserved(origin.web)
+    total = sum(kind != "denied" for kind in wanted.values())
+    with ClusterCrawl(servers, path) as crawl:
+        crawl.limpet("add", *origin.seeds)
+        seeded_ns = monotonic_ns()
+        siege = Siege(crawl.field, progress, total, seed=seed, say=say)
+        siege.lay_all(faults)
+        say("the last fault is laid")
+        with Authority(servers) as authority, Bus(servers) as bus:
+            end_seconds = await_end(lambda: left_of(authority, bus), END_SECONDS_MAX, crawl.roles.check)
+            ended_ns = monotonic_ns()
+            recovered(crawl, servers)
+            await_end(lambda: left_of(authority, bus), END_SECONDS_MAX, crawl.roles.check)
+        measured = measure(crawl, progress, begun_ns, seeded_ns, ended_ns)
+        exits = end_all(crawl)
+        surprises = crawl.roles.surprises()
+        lives = [(name, life) for name, life in crawl.roles.lives() if name == "crawlnode-4"]
+    origin.stop()
+    evidence = gather(servers, origin, progress)
+    verdict = judged(origin, siege.laid)
+    findings = [
+        *anomalies(evidence),
+        *blame(siege.laid, evidence.visits, SETTLE_SECONDS),
+        *(f"impolite fetch: {found.kind}: {found.host}: {found.detail}" for found in verdict.violations),
+        *(f"bad end: {name} ended with {code} at SIGTERM" for name, code in exits.items() if code != 0),
+        *(f"bad end: {line}" for line in surprises),
+    ]
+    measured |= {
+        "end_after_last_fault_seconds": round(end_seconds, 1),
+        "requests": verdict.requests,
+        "violations": len(verdict.violations),
+        "residuals": len(verdict.residuals),
+        "by_kind": by_kind(siege.laid),
+        "joined": {name: first_fetch_seconds(evidence, life.started_wall_us) for name, life in lives},
+    }
+    return Proof(evidence, siege.laid, findings, measured)
+
+
+def recovered(crawl: ClusterCrawl, servers: ClusterServers) -> None:
+    """Until the reconciler has dealt with every segment whose writer is dead."""
+
+    def dead() -> list[str]:
+        living = {str(crawl.about(name).get("incarnation", "")) for name in crawl.roles.of("crawlnode")}
+        return [name for name in open_segments(servers) if incarnation_of(name) not in living]
+
+    try:
+        wait_until(lambda: not dead(), "the segments of the dead to be recovered", SEAL_SECONDS_MAX)
+    except AssertionError as error:
+        raise AssertionError(f"{error}: {dead()}") from None
+
+
+def end_all(crawl: ClusterCrawl) -> dict[str, int | None]:
+    """As an orchestrator ends a crawl; exit code by place."""
+    return crawl.roles.stop()
+
+
+def gather(servers: ClusterServers, origin: OriginProcess, progress: Progress) -> Evidence:
+    """Everything, once nobody writes any more."""
+    records, torn, unsealed = segments_of(servers)
+    with Authority(servers) as authority, Bus(servers) as bus:
+        return Evidence(
+            deserved=deserved(origin.web),
+            bodies=bodies(origin.web),
+            rows=authority.rows(),
+            facts=authority.facts(),
+            parses=authority.parses(),
+            records=records,
+            torn=torn,
+            unsealed=[name for name in unsealed if name.endswith(OPEN)],
+            announced=bus.announced(),
+            lags=[*bus.lags(FETCHED), *bus.lags(LINKS)],
+            marks=marks_of(servers),
+            visits=progress.visits(),
+        )
+
+
+def judged(origin: OriginProcess, laid: Sequence[Laid]) -> Verdict:
+    """The witness's verdict, told when crawl nodes were killed; the origin must have stopped."""
+    kills = tuple(fault.began_ns for fault in laid if "crawlnode" in fault.target)
+    return examine(origin.events(), Policy(owned=True, kills_ns=kills, residual_seconds=1.0, takeover_seconds=1.0))
+
+
+def measure(crawl: ClusterCrawl, progress: Progress, begun_ns: int, seeded_ns: int, ended_ns: int) -> dict[str, Any]:
+    """What it cost."""
+    pages = progress.count()
+    cpu = crawl.roles.cpu_seconds()
+    by_role: dict[str, float] = {}
+    for name, seconds in cpu.items():
+        role = name.rpartition("-")[0]
+        by_role[role] = by_role.get(role, 0.0) + seconds
+    conditional = sum(value for label, value in crawl.metrics().items() if "conditional" in label)
+    return {
+        "urls_fetched": pages,
+        "seconds": round((ended_ns - seeded_ns) / 1e9, 1),
+        "start_seconds": round((seeded_ns - begun_ns) / 1e9, 1),
+        "urls_per_second": round(pages / ((ended_ns - seeded_ns) / 1e9), 1),
+        "cpu_seconds_per_url": round(sum(cpu.values()) / pages, 5),
+        "cpu_seconds_by_role": {role: round(seconds, 1) for role, seconds in by_role.items()},
+        "conditional_writes_per_url": round(conditional / pages, 2) if conditional else None,
+        "servers_megabytes": crawl.servers.memory_megabytes(),
+        "servers_up_seconds": crawl.servers.up_seconds,
+    }
+
+
+def first_fetch_seconds(evidence: Evidence, started_us: int) -> float | None:
+    """From a process's start to the first record of the incarnation that came up next; None if it never fetched."""
+    firsts = sorted(first for first in evidence.first_fetch_us.values() if first > started_us)
+    return round((firsts[0] - started_us) / 1e6, 1) if firsts else None
+
+
+def about() -> dict[str, Any]:
+    """Where it was measured."""
+    return {"python": platform.python_version(), "cores": len(os.sched_getaffinity(0))}

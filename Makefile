@@ -12,7 +12,7 @@ FORM   ?=
 WHICH  ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install crawl test test-slow test-rehearsals test-servers lint bench servers-up servers-status servers-down clean
+.PHONY: help install crawl test test-slow test-rehearsals test-servers test-cluster lint bench servers-up servers-status servers-down clean
 
 help: ## show what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -49,7 +49,10 @@ test-rehearsals: $(VENV)/.test ## every death in every mode, nested, in every wo
 	@$(BIN)/python -m pytest -m slow tests/crash
 
 test-servers: $(VENV)/.test ## the cluster adapters on real servers, which it starts and kills: needs Java, Maven and 2 GB
-	@$(BIN)/python -m pytest -m servers tests
+	@$(BIN)/python -m pytest -m "servers and not slow" tests
+
+test-cluster: $(VENV)/.test ## a crawl by all roles on real servers while everything dies, smoke and siege: Java, Maven, 6 GB
+	@$(BIN)/python -m pytest -m servers tests/e2e/cluster
 
 lint: $(VENV)/.test ## style, types, import contracts
 	@$(BIN)/ruff check services shared schemas loadtest tests infra

@@ -1,5 +1,6 @@
 """Real servers for the proofs of the cluster form."""
 
+import importlib.util
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,3 +20,11 @@ def start_servers(tmp_path: Path) -> Iterator[StartServers]:
         pytest.skip(f"the cluster takes {', '.join(missing)}, which this machine lacks")
     with ExitStack() as stack:
         yield lambda form: stack.enter_context(ClusterServers(tmp_path / "servers", form))
+
+
+@pytest.fixture
+def start_cluster(start_servers: StartServers) -> StartServers:
+    """Servers for a crawl by Limpet's roles."""
+    if importlib.util.find_spec("limpet.cluster") is None:
+        pytest.skip("this Limpet has no cluster form yet")
+    return start_servers

@@ -70,10 +70,10 @@ def web(path: Path, *, pages: int, hosts: int, latency_ms: float) -> OriginProce
 
 
 def test_an_undisturbed_crawl_for_comparison(
-    tmp_path: Path, start_servers: StartServers, evidence: dict[str, Any], say: Say
+    tmp_path: Path, start_cluster: StartServers, evidence: dict[str, Any], say: Say
 ) -> None:
     """Nothing is asked twice, and what it costs is what it costs."""
-    servers = start_servers("single")
+    servers = start_cluster("single")
     with web(tmp_path, pages=1500, hosts=64, latency_ms=20.0) as origin:
         proof = prove(servers, tmp_path, origin, [], say=say)
     evidence["undisturbed"] = proof.figures
@@ -114,10 +114,10 @@ def deaths(chance: random.Random) -> list[Fault]:
 
 
 def test_a_besieged_cluster_ends_as_if_nothing_had_happened(
-    tmp_path: Path, start_servers: StartServers, evidence: dict[str, Any], say: Say
+    tmp_path: Path, start_cluster: StartServers, evidence: dict[str, Any], say: Say
 ) -> None:
     """Five thousand pages, everything that can be done to a cluster: every page in the end, and no host wronged."""
-    servers = start_servers("single")
+    servers = start_cluster("single")
     with web(tmp_path, pages=5_000, hosts=40, latency_ms=1_400.0) as origin:
         proof = prove(servers, tmp_path, origin, deaths(random.Random(SEED)), seed=SEED, say=say)
     evidence["siege"] = proof.figures
@@ -132,9 +132,9 @@ def none_for_nothing(proof: Proof) -> None:
         assert proof.figures["by_kind"][kind]["duplicates"] == 0, kind
 
 
-def test_one_of_three_may_die(tmp_path: Path, start_servers: StartServers, evidence: dict[str, Any], say: Say) -> None:
+def test_one_of_three_may_die(tmp_path: Path, start_cluster: StartServers, evidence: dict[str, Any], say: Say) -> None:
     """Three brokers, three Cassandra nodes: each in turn dies and is gone for a while, and the crawl goes on."""
-    servers = start_servers("three")
+    servers = start_cluster("three")
     faults = [kill_server(f"{kind}-{number}", 6.0) for number in (1, 2, 3) for kind in ("kafka", "cassandra")]
     faults += [freeze_server("cassandra-2", 8.0), freeze_server("kafka-3", 5.0), kill_role("crawlnode-1")]
     with web(tmp_path, pages=1_500, hosts=32, latency_ms=1_000.0) as origin:

@@ -16,10 +16,10 @@ FAULTS = ("admission-1", "crawlnode-2", "parser-1", "reconciler-1")
 
 
 def test_a_killed_cluster_ends_as_if_nothing_had_happened(
-    tmp_path: Path, start_servers: StartServers, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, start_cluster: StartServers, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Every role is killed once: every page in the end, nothing lost, nothing invented, no host wronged."""
-    servers = start_servers("single")
+    servers = start_cluster("single")
     web = OriginProcess(
         "kill",
         log_path=tmp_path / "origin.log",

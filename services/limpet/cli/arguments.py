@@ -148,21 +148,19 @@ def _add_limits(crawl: argparse.ArgumentParser) -> None:
     kept.add_argument("--host-limit", type=_typed(_positive), metavar="N", help="URLs of a host; more are parked")
     kept.add_argument("--size-limit", type=_typed(_size), metavar="SIZE", help="cut bodies on the wire after SIZE (1G)")
     kept.add_argument("--owned", action="append", default=[], metavar="CIDR|HOST", help="yours (repeatable)")
+    kept.add_argument("--proxy", metavar="URL", help="connect through http://HOST:PORT; '' ends it")
+    kept.add_argument("--proxy-credentials", metavar="FILE", help="file with user:password for the proxy")
     kept.add_argument(
-        "--config", type=Path, metavar="F", help="TOML file with settings, in place of all remembered ones"
-    )
-    limits = crawl.add_argument_group("of this run only")
-    limits.add_argument("--limit", type=_typed(_positive), metavar="N", help="stop at N fetched documents in all")
-    limits.add_argument("--time-limit", type=_typed(parse_duration), metavar="D", help="stop after D (90s, 10m, 2h)")
-    limits.add_argument("--proxy", metavar="URL", help="connect through http://HOST:PORT; '' ends it (remembered)")
-    limits.add_argument("--proxy-credentials", metavar="FILE", help="file with user:password for the proxy")
-    limits.add_argument(
         "--accept-invalid-cert",
         action="append",
         default=[],
         metavar="HOST",
         help="take HOST's TLS certificate as it is",
     )
+    kept.add_argument("--config", type=Path, metavar="F", help="TOML file with settings (see docs/configuration.md)")
+    limits = crawl.add_argument_group("of this run only")
+    limits.add_argument("--limit", type=_typed(_positive), metavar="N", help="stop at N fetched documents in all")
+    limits.add_argument("--time-limit", type=_typed(parse_duration), metavar="D", help="stop after D (90s, 10m, 2h)")
     limits.add_argument(
         "--patience", type=_typed(parse_duration), metavar="D", default=600.0, help="wait so long for URLs (10m)"
     )

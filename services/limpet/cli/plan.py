@@ -11,9 +11,11 @@ import msgspec
 
 from limpet.cli.opening import open_crawl
 from limpet.cli.permission import apply, bound_hosts, check_any, judge, parse_owned, system_resolve
+from limpet.cli.reading import waiting_hosts
+from limpet.cli.remembered import check_withdrawn, remembered
 from limpet.cli.seeds import Seed, check_entries, check_patterns, read_entries
 from limpet.clock import Clock
-from limpet.config import Facts, ScopeFacts, Settings, load_settings
+from limpet.config import Facts, ScopeFacts, Settings
 from limpet.config.names import check_agent, check_contact
 from limpet.config.settings import contradiction
 from limpet.embedded.folder import Folder, check_vacant, is_crawl
@@ -66,6 +68,8 @@ def plan_crawl(
         check_facts(folder)
         _check_differences(folder.facts, arguments)
     settings = settings_of(arguments, folder)
+    if folder is not None:
+        check_withdrawn(folder.load_settings(), settings, lambda: waiting_hosts(folder))
     seeds = check_entries(read_entries(arguments.urls, arguments.input), settings.rules.url_bytes_max)
     stored = tuple(stored_seeds(folder)) if folder else ()
     if not seeds and not stored:
@@ -110,9 +114,8 @@ def _permitted(
 
 
 def settings_of(arguments: argparse.Namespace, folder: Folder | None) -> Settings:
-    """Settings of a run: the file named by --config, else those of the last run; flags on top."""
-    stored = folder.load_settings() if folder and arguments.config is None else None
-    settings = stored or load_settings(arguments.config)
+    """Settings of a run: what is remembered, the file named by --config, flags; see `limpet.cli.remembered`."""
+    settings = remembered(folder.load_settings() if folder else None, arguments.config)
     owned = tuple(dict.fromkeys((*settings.owned, *arguments.owned)))
     parse_owned(owned)
     accepted = tuple(dict.fromkeys((*settings.accept_invalid_cert, *map(_host, arguments.accept_invalid_cert))))

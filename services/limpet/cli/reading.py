@@ -24,6 +24,14 @@ def stored_seeds(folder: Folder) -> list[str]:
         return seeds(views)
 
 
+def waiting_hosts(folder: Folder) -> list[str]:
+    """Hosts with something due now or later, or leased."""
+    with ShardViews(folder) as views:
+        queued = {queue.host for _, view in views for queue in view.queues()}
+        leased = {host for found in views.read(reading.leased_hosts) for host in found}
+        return sorted(queued | leased)
+
+
 def rejects_by_rule(views: ShardViews) -> Counter[str]:
     """How many links each rule turned away."""
     counts: Counter[str] = Counter()

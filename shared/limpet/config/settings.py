@@ -153,6 +153,13 @@ def load_settings(path: Path | None) -> Settings:
     return settings
 
 
+def named_keys(path: Path) -> frozenset[str]:
+    """Keys that a TOML file names, `table.key` inside a table. For files that `load_settings` has taken."""
+    values = msgspec.toml.decode(path.read_bytes())
+    tables = {table: value for table, value in values.items() if isinstance(value, dict)}
+    return frozenset(values) | {f"{table}.{key}" for table, keys in tables.items() for key in keys}
+
+
 def contradiction(settings: Settings) -> str:
     """What two values make impossible together, naming both keys and the way out; "" when all is well."""
     longest_seconds = settings.fetching.connect_seconds_max + settings.fetching.wall_seconds_max

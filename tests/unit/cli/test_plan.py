@@ -7,7 +7,6 @@ from limpet.cli.arguments import parse_arguments
 from limpet.cli.plan import Plan, plan_crawl
 from limpet.clock import SystemClock
 from limpet.config import Settings
-from limpet.config.settings import Rules
 from limpet.embedded.folder import Folder
 from limpet.model.errors import UsageError
 from limpet.testing.chance import SeededRandom
@@ -160,16 +159,10 @@ def test_a_differing_fact_is_refused_naming_both(tmp_path: Path, words: tuple[st
 
 
 def test_rates_and_limits_may_change_on_resume(tmp_path: Path) -> None:
-    """Flags on top of stored settings; a config file replaces them."""
+    """Flags on top of stored settings."""
     created(tmp_path, "--delay", "7", "--limit", "5")
     made = plan(tmp_path, "--delay", "3", "--limit", "50", "--patience", "5", stored=("http://a.example/",))
     assert (made.settings.politeness.delay_seconds, made.run.limit, made.run.patience_seconds) == (3.0, 50, 5.0)
-    config = tmp_path / "limpet.toml"
-    config.write_text('owned = ["a.example"]\n')
-    made = plan(tmp_path, "--config", str(config), stored=("http://a.example/",))
-    since_us = made.settings.rules.hosts_since_us  # now: other hosts are owned than in the last run
-    assert made.settings == Settings(owned=("a.example",), rules=Rules(owned_hosts_only=True, hosts_since_us=since_us))
-    assert since_us > 0
 
 
 def test_a_crawl_without_seeds_needs_one(tmp_path: Path) -> None:

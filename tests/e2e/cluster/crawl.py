@@ -36,6 +36,9 @@ class ClusterCrawl:
         self._configs = {name: self._write(name, port) for name, port in self._http.items()}
         self.config = self._write("verbs", 0)
         self.roles = Roles({name: self.command(name) for name in names}, self._path)
+        self.field = Field(
+            servers, self.roles, LIMPET, str(self.config), self.command, ready=self.ready, incarnation=self.incarnation
+        )
 
     def _write(self, name: str, port: int) -> Path:
         folder = self._path / name
@@ -45,11 +48,6 @@ class ClusterCrawl:
     def command(self, name: str) -> Sequence[str]:
         """How the process of a place is started."""
         return (*LIMPET, "run", name.rpartition("-")[0], "--config", str(self._configs[name]))
-
-    @property
-    def field(self) -> Field:
-        """Where faults are laid."""
-        return Field(self.servers, self.roles, LIMPET, str(self.config), self.command, self.ready)
 
     def __enter__(self) -> Self:
         self.limpet("init")
@@ -89,10 +87,10 @@ class ClusterCrawl:
         """Whether it says that it works."""
         return bool(self.ask(name, "ready"))
 
-    def about(self, name: str) -> dict[str, Any]:
-        """What `/live` says."""
-        found = json.loads(self.ask(name, "live") or "{}")
-        return found if isinstance(found, dict) else {}
+    def incarnation(self, name: str) -> str:
+        """Which incarnation fills a place, by its own word; "" when it does not tell."""
+        found: dict[str, Any] = json.loads(self.ask(name, "live") or "{}")
+        return str(found.get("incarnation", ""))
 
     def metrics(self) -> dict[str, float]:
         """Every line of `/metrics`, summed over the processes; empty where there is no such page."""

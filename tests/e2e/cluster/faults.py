@@ -3,6 +3,7 @@
 import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from dataclasses import field as member
 from time import sleep
 from typing import Final
 
@@ -16,7 +17,7 @@ REBUILD_SECONDS_MAX: Final = 120.0
 
 @dataclass(frozen=True)
 class Field:
-    """Where faults are laid. `limpet` is the command line up to the verb; `ready` asks a role."""
+    """Where faults are laid. `limpet` is the command line up to the verb."""
 
     servers: ClusterServers
     roles: Roles
@@ -24,6 +25,8 @@ class Field:
     config: str
     command: Callable[[str], Sequence[str]]  # place -> how it is started
     ready: Callable[[str], bool]
+    incarnation: Callable[[str], str]  # of the process that fills a place now; "" when it does not tell
+    joined: dict[str, str] = member(default_factory=dict)  # place -> incarnation, of those that came later
 
     def await_ready(self, name: str) -> None:
         """Until a role says that it works."""
@@ -93,6 +96,7 @@ def join(name: str) -> Fault:
         field.roles.add(name, field.command(name))
         field.roles.await_life(name, 1)
         field.await_ready(name)
+        field.joined[name] = field.incarnation(name)
 
     return Fault(f"join {_kind(name)}", name, lay)
 

@@ -68,10 +68,11 @@ def prove(
         measured = measure(crawl, progress, begun_ns, seeded_ns, ended_ns)
         exits = end_all(crawl)
         surprises = crawl.roles.surprises()
-        lives = [(name, life) for name, life in crawl.roles.lives() if name == "crawlnode-4"]
+        joined = {crawl.field.joined[name]: life for name, life in crawl.roles.lives() if name in crawl.field.joined}
+        kills = [life.killed_ns for name, life in crawl.roles.lives() if "crawlnode" in name and life.killed_ns]
     origin.stop()
     evidence = gather(servers, origin, progress)
-    verdict = judged(origin, siege.laid)
+    verdict = judged(origin, kills)
     findings = [
         *anomalies(evidence),
         *blame(siege.laid, evidence.visits, SETTLE_SECONDS),
@@ -85,7 +86,9 @@ def prove(
         "violations": len(verdict.violations),
         "residuals": len(verdict.residuals),
         "by_kind": by_kind(siege.laid),
-        "joined": {name: first_fetch_seconds(evidence, life.started_wall_us) for name, life in lives},
+        "joined_first_fetch_seconds": [
+            first_fetch_seconds(evidence, name, life.started_wall_us) for name, life in joined.items()
+        ],
     }
     return Proof(evidence, siege.laid, findings, measured)
 
@@ -94,7 +97,7 @@ def recovered(crawl: ClusterCrawl, servers: ClusterServers) -> None:
     """Until the reconciler has dealt with every segment whose writer is dead."""
 
     def dead() -> list[str]:
-        living = {str(crawl.about(name).get("incarnation", "")) for name in crawl.roles.of("crawlnode")}
+        living = {crawl.incarnation(name) for name in crawl.roles.of("crawlnode")}
         return [name for name in open_segments(servers) if incarnation_of(name) not in living]
 
     try:
@@ -128,10 +131,10 @@ def gather(servers: ClusterServers, origin: OriginProcess, progress: Progress) -
         )
 
 
-def judged(origin: OriginProcess, laid: Sequence[Laid]) -> Verdict:
+def judged(origin: OriginProcess, kills_ns: Sequence[int]) -> Verdict:
     """The witness's verdict, told when crawl nodes were killed; the origin must have stopped."""
-    kills = tuple(fault.began_ns for fault in laid if "crawlnode" in fault.target)
-    return examine(origin.events(), Policy(owned=True, kills_ns=kills, residual_seconds=1.0, takeover_seconds=1.0))
+    policy = Policy(owned=True, kills_ns=tuple(kills_ns), residual_seconds=1.0, takeover_seconds=1.0)
+    return examine(origin.events(), policy)
 
 
 def measure(crawl: ClusterCrawl, progress: Progress, begun_ns: int, seeded_ns: int, ended_ns: int) -> dict[str, Any]:
@@ -156,10 +159,10 @@ def measure(crawl: ClusterCrawl, progress: Progress, begun_ns: int, seeded_ns: i
     }
 
 
-def first_fetch_seconds(evidence: Evidence, started_us: int) -> float | None:
-    """From a process's start to the first record of the incarnation that came up next; None if it never fetched."""
-    firsts = sorted(first for first in evidence.first_fetch_us.values() if first > started_us)
-    return round((firsts[0] - started_us) / 1e6, 1) if firsts else None
+def first_fetch_seconds(evidence: Evidence, incarnation: str, started_us: int) -> float | None:
+    """From a process's start to its first record; None if it never fetched."""
+    first = evidence.first_fetch_us.get(incarnation)
+    return None if first is None else round((first - started_us) / 1e6, 1)
 
 
 def about() -> dict[str, Any]:

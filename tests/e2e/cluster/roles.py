@@ -31,6 +31,7 @@ class Life:
     log: Path
     started_ns: int
     started_wall_us: int
+    killed_ns: int = 0  # when `kill -9` was sent
     ended_ns: int = 0
     code: int | None = None  # negative for a signal
     cpu_seconds: float = 0.0
@@ -193,6 +194,8 @@ class Roles:
             if not role.alive:
                 return 0
             role.life.ordered = True
+            if number == signal.SIGKILL:
+                role.life.killed_ns = monotonic_ns()
             self._send(name, number)
             return role.life.pid
 

@@ -53,6 +53,9 @@ def unfinished(evidence: Evidence) -> Iterator[str]:
     for parse in evidence.parses:
         if parse.job and not parse.accepted:
             yield f"unfinished: the parse job of {_url(evidence, parse.fp)} is {parse.job}"
+    yield from (f"unfinished: {trouble}" for trouble in evidence.troubles)
+    if evidence.dead_letters:
+        yield f"unfinished: {evidence.dead_letters} dead letters, though every message was sound"
 
 
 def lost_bodies(evidence: Evidence) -> Iterator[str]:

@@ -121,6 +121,8 @@ class Evidence:
     lags: list[Lag]
     marks: list[Marks]
     visits: list[Visit]
+    dead_letters: int = 0
+    troubles: tuple[str, ...] = ()  # what the reconciler has not mended, or cannot
 
     @cached_property
     def by_place(self) -> dict[tuple[str, int, int], Record]:

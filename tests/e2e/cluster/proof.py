@@ -128,6 +128,8 @@ def gather(servers: ClusterServers, origin: OriginProcess, progress: Progress) -
             lags=[*bus.lags(FETCHED), *bus.lags(LINKS)],
             marks=marks_of(servers),
             visits=progress.visits(),
+            dead_letters=bus.dead(),
+            troubles=tuple(authority.troubles()),
         )
 
 

@@ -25,6 +25,8 @@ FETCHED: Final = "document.fetched"
 LINKS: Final = "links.discovered"
 SAMPLES_MAX: Final = 8
 NO_OFFSET: Final = -1001
+JOB_VERSION: Final = -1
+JOB_DONE: Final = "done"
 
 
 class Authority:
@@ -71,13 +73,24 @@ class Authority:
         ]
 
     def parses(self) -> list[Parse]:
-        """Every parse output and job."""
-        found = self._all("SELECT fp, fetched_us, accepted_us, job_state FROM parse")
-        return [Parse(fp, us, bool(accepted), job or "") for fp, us, accepted, job in found]
+        """What became of every document: outputs by parser version, and (version -1) the job for another attempt."""
+        outputs: dict[tuple[bytes, int], bool] = {}
+        jobs: dict[tuple[bytes, int], str] = {}
+        found = self._all("SELECT fp, fetched_us, version, output, state FROM parse")
+        for fp, fetched_us, version, output, state in found:
+            place = (fp, fetched_us)
+            outputs[place] = outputs.get(place, False) or (version != JOB_VERSION and bool(output))
+            if version == JOB_VERSION and state != JOB_DONE:
+                jobs[place] = state or "open"
+        return [Parse(*place, accepted=accepted, job=jobs.get(place, "")) for place, accepted in outputs.items()]
 
-    def incarnations(self) -> dict[str, str]:
-        """Incarnation -> role, of those that the membership table knows."""
-        return dict(self._all("SELECT id, role FROM incarnation"))
+    def troubles(self) -> list[str]:
+        """Open repair items, and damage in segments."""
+        items = self._all("SELECT kind, subject, detail FROM repair")
+        damage = self._all("SELECT reason FROM damage")
+        return [f"repair {kind} of {subject}: {detail}" for kind, subject, detail in items] + [
+            f"damage: {reason}" for (reason,) in damage
+        ]
 
 
 class Bus:
@@ -107,6 +120,10 @@ class Bus:
     def _lag(self, topic: str, place: TopicPartition, committed: int) -> Lag:
         start, end = self._consumer.get_watermark_offsets(place, timeout=KAFKA_SECONDS_MAX)
         return Lag(topic, place.partition, committed if committed >= 0 else start, end)
+
+    def dead(self) -> int:
+        """Dead letters of both topics."""
+        return sum(lag.end for topic in (FETCHED, LINKS) for lag in self.lags(f"{topic}.dead"))
 
     def messages(self, topic: str) -> Iterator[bytes]:
         """Every message that is in the log."""

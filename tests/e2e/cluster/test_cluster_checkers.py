@@ -95,6 +95,8 @@ PLANTS: list[tuple[str, Plant]] = [
     ("unfinished", lambda evidence: changed_row(evidence, due_us=5)),
     ("unfinished", unread),
     ("unfinished", stuck_job),
+    ("unfinished", lambda evidence: replace(evidence, dead_letters=1)),
+    ("unfinished", lambda evidence: replace(evidence, troubles=("repair of something",))),
     ("ghost seen", without_row),
     ("ghost seen", stray_mark),
     ("ghost seen", exchanged_marks),

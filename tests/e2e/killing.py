@@ -120,10 +120,20 @@ class Siege:
         return self._strike_soon(victim, "start", seconds_max)
 
     def strike_in_recovery(self, victim: Victim, *, seconds_max: float) -> Kill:
-        """Kill at a seeded instant after the supervisor said that it recovers."""
+        """Kill at a seeded instant after the supervisor said that it recovers.
+
+        Where the run before died clean, before it had taken anything up, there is nothing to recover: the instant is
+        then one after its first request, and the kill is noted as one at work.
+        """
         run = self.run()
-        wait_until(lambda: RECOVERING in run.text or run.exit_code is not None, "a recovery")
-        return self._strike_soon(victim, "recovery", seconds_max)
+
+        def recovers_or_sends() -> bool:
+            self._witness.read()
+            sends = self._witness.requested_ns > run.started_ns
+            return RECOVERING in run.text or sends or run.exit_code is not None
+
+        wait_until(recovers_or_sends, "a recovery")
+        return self._strike_soon(victim, "recovery" if RECOVERING in run.text else "work", seconds_max)
 
     def _strike_soon(self, victim: Victim, phase: str, seconds_max: float) -> Kill:
         sleep(self._chance.uniform(0.0, seconds_max))

@@ -31,7 +31,7 @@ def brisk_web(log: Path) -> OriginProcess:
         log_path=log,
         pages=240,
         hosts=8,
-        latency_ms=40.0,
+        latency_ms=80.0,
         slow_ms=80.0,
         crawl_delay_seconds=0.1,
         busy_answers=2,

@@ -252,11 +252,14 @@ def test_what_is_parked_is_listed_by_rule_and_can_be_let_go(tmp_path: Path) -> N
 
 
 def test_a_small_budget_ends_a_run_with_its_reason(tmp_path: Path) -> None:
-    """No silent hang: the run ends by patience, and summary and `status` name the budget and the time."""
+    """No silent hang: the first request goes, then the run ends by patience, and all name the budget and the time."""
     with plain_site() as sites:
         crawl = RawCrawl(tmp_path, sites, "--budget", "10", *PATIENCE, config=CONFIG)
         assert crawl.result.code == 3
         assert {one["reason"] for one in crawl.result.json["waiting"]} == {"budget"}
+        assert len(sites.heads("site")) == 1
+        again, _ = crawl.run(*PATIENCE)
+        assert (again.code, len(sites.heads("site"))) == (3, 1), "what was sent a moment ago is known to the next run"
         status = limpet("status", crawl.folder)
         assert "UTC: the day's budget paces the crawl" in status.stdout
         assert limpet("status", crawl.folder, "--json").json["next_reason"] == "budget"

@@ -40,6 +40,7 @@ from limpet.parser.kept import KeptBodies
 from limpet.parser.page import PARSER_VERSION
 from limpet.parser.service import Parser
 from limpet.politeness import LocalShares, Shares
+from limpet.politeness.daybudget import budget_days, take_up
 from limpet.reconciler.passes import Reconciler
 from limpet.reconciler.recovery import RecoveryReport
 from limpet.runtime import InlineRunner, Runner, new_incarnation
@@ -53,7 +54,6 @@ __all__ = ["ClockMoved", "Ports", "Quota", "Ring", "recover"]
 
 UPKEEP_SECONDS = 5.0
 CLOCK_SETTLE_SECONDS = 10.0
-DAY_US = 86_400_000_000
 _LOG = logging.getLogger("limpet.ring")
 
 
@@ -228,11 +228,13 @@ class Ring:
         )
 
     async def _shares_of_run(self) -> Shares:
-        """The ledger that the workers of this run share, or one of our own, which knows what was sent today."""
+        """The ledger that the workers of this run share, or one of our own, which knows what was sent lately."""
         if self._shares is not None:
             return self._shares
-        shares, day = LocalShares(self._clock.boot_us()), self._clock.wall_us() // DAY_US
-        shares.restore(day, sum([await store.requests(day) for store in self._stores().values()]))
+        shares, stores = LocalShares(self._clock.boot_us()), self._stores().values()
+        days = budget_days(self._clock)
+        sent_on = {day: sum([await store.requests(day) for store in stores]) for day in days}
+        take_up(shares, self._settings.politeness, self._clock, sent_on)
         return shares
 
     def _parser(self, shard: Shard) -> Parser:

@@ -27,13 +27,13 @@ from limpet.embedded.views import ShardViews, was_left_unclean
 from limpet.model.errors import CannotGoOn
 from limpet.obs import log_event
 from limpet.politeness import FileShares
+from limpet.politeness.daybudget import budget_days, take_up
 from limpet.runtime import Disk
 from limpet.urlstore.sqlite import reading
 
 COLLECT_SECONDS: Final = 0.5
 QUIET_COLLECT_SECONDS: Final = 0.15  # once nothing but the second look is missing
 WHOLE_SECONDS: Final = 5.0  # between looks at what waits while the crawl is busy: for the display only
-DAY_US: Final = 86_400_000_000
 SPACE_SECONDS: Final = 5.0
 SETTLE_SECONDS_MAX: Final = 15.0
 _LOG: Final = logging.getLogger("limpet.supervisor")
@@ -237,13 +237,12 @@ class Supervisor:
             self._quota = FileQuota.create(self._folder.quota_file, self._run.limit, pages)
 
     def _lay_out_shares(self) -> None:
-        """The ledger of what workers share; it knows what was sent today, by this run or an earlier one."""
+        """The ledger of what workers share; it knows what was sent lately, by this run or an earlier one."""
         FileShares.lay_out(self._folder.shares_file, boot_id=self._clock.boot_id(), now_us=self._clock.boot_us())
-        day = self._clock.wall_us() // DAY_US
         with ShardViews(self._folder) as views:
-            sent = sum(views.read(lambda reader: reading.requests(reader, day)))
+            sent_on = {day: _requests(views, day) for day in budget_days(self._clock)}
         shares = FileShares(self._folder.shares_file, 0)
-        shares.restore(day, sent)
+        take_up(shares, self._settings.politeness, self._clock, sent_on)
         shares.close()
 
     def _settle(self, slot: int) -> None:
@@ -252,6 +251,10 @@ class Supervisor:
 
     def _check_space(self) -> None:
         check_space(self._folder, self._settings, self._disk)
+
+
+def _requests(views: ShardViews, day: int) -> int:
+    return sum(views.read(lambda reader: reading.requests(reader, day)))
 
 
 def check_space(folder: Folder, settings: Settings, disk: Disk) -> None:

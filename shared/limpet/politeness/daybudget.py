@@ -5,6 +5,7 @@ was not sent in time is caught up with slowly. With a small budget the pace alon
 requests, which has to be told apart from a crawl that hangs.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 from limpet.clock import Clock
@@ -15,6 +16,26 @@ from limpet.politeness.shares import Shares
 BUDGET: Final = "budget"
 """The reason of what waits for the budget."""
 _DAY_US: Final = 86_400_000_000
+
+
+def take_up(shares: Shares, policy: Politeness, clock: Clock, sent_on: Mapping[int, int]) -> None:
+    """Tell a ledger what was sent before it: `sent_on` has the counts of today and yesterday (UTC days), as durable.
+
+    Where nothing was sent on either day, the pace has nothing to hold back: its longest interval, with a budget of one
+    request, is 16 hours. Anything sent lately leaves the first request to the ledger: an interval after the last start
+    that it knows, or after its birth.
+    """
+    today = clock.wall_us() // _DAY_US
+    shares.restore(today, sent_on.get(today, 0))
+    key = global_key(policy)
+    if key is not None and not sent_on.get(today, 0) and not sent_on.get(today - 1, 0):
+        shares.begin(key, clock.boot_us())
+
+
+def budget_days(clock: Clock) -> tuple[int, int]:
+    """The days whose counts `take_up` wants."""
+    today = clock.wall_us() // _DAY_US
+    return today - 1, today
 
 
 def budget_wait_us(shares: Shares, policy: Politeness, clock: Clock) -> int:

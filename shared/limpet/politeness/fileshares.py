@@ -140,6 +140,15 @@ class FileShares:
         with self._locked():
             self._put_day(day, max(requests, self._requests(day)))
 
+    def begin(self, key: Key, now_us: int) -> None:
+        """See `Shares.begin`."""
+        with self._locked():
+            known = self._place(key, now_us)
+            place = self._place(key, now_us, claim=True) if known is None else None
+            if place is not None:
+                number, _, *told = _CELL.unpack_from(self._map, place)
+                _CELL.pack_into(self._map, place, number, now_us + key.burst_us, *told)
+
     def trouble(self, key: Key, host: str, until_us: int, now_us: int) -> int:
         """See `Shares.trouble`."""
         with self._locked():

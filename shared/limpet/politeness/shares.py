@@ -54,6 +54,13 @@ class Shares(Protocol):
         """At least so many were sent on `day`, as durable counts tell."""
         ...
 
+    def begin(self, key: Key, now_us: int) -> None:
+        """`key`'s first start may come at once: nothing was sent for longer than its interval, as durable counts tell.
+
+        Only if the ledger knows nothing of the key; the second start is an interval away, whatever the key's burst.
+        """
+        ...
+
     def trouble(self, key: Key, host: str, until_us: int, now_us: int) -> int:
         """`host` was told to wait (429, 503). While three hosts of a key are, all wait. Until when, 0 = it goes on."""
         ...
@@ -129,6 +136,10 @@ class LocalShares:
     def restore(self, day: int, requests: int) -> None:
         """See `Shares.restore`."""
         self._requests = max(self.requests(day), requests)
+
+    def begin(self, key: Key, now_us: int) -> None:
+        """See `Shares.begin`."""
+        self._cells.setdefault(key.name, _Cell(now_us + key.burst_us))
 
     def trouble(self, key: Key, host: str, until_us: int, now_us: int) -> int:
         """See `Shares.trouble`."""

@@ -1,6 +1,7 @@
 """One suite for every ledger: the sum of what is taken never exceeds a ceiling."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 
@@ -8,7 +9,7 @@ import pytest
 
 from limpet.config.settings import Politeness
 from limpet.politeness import FileShares, LocalShares, Shares
-from limpet.politeness.daybudget import budget_wait_us
+from limpet.politeness.daybudget import budget_days, budget_wait_us, take_up
 from limpet.politeness.fileshares import CELLS
 from limpet.politeness.keys import Key, global_key
 from limpet.testing.loop import SimClock, VirtualLoop
@@ -18,6 +19,7 @@ TWO = Key("address 192.0.2.1", 2, 200_000)
 MANY = Key("platform example", 8, 250_000)
 CAP = Key("crawl", 0, 100_000, 1_000_000)
 LATER_US = 60_000_000
+DAY_US = 86_400_000_000
 
 Open = Callable[[int], Shares]
 
@@ -74,6 +76,42 @@ def test_a_burst_is_bounded(open_slot: Open) -> None:
     shares = open_slot(0)
     assert sum(take(shares, [CAP], BORN_US + 100_000) for _ in range(20)) == 1
     assert sum(take(shares, [CAP], LATER_US) for _ in range(50)) == 11
+
+
+def test_a_key_under_which_nothing_was_sent_begins_at_once(open_slot: Open) -> None:
+    """One start, then the interval, whatever its burst; it cannot be begun twice, and not after a start."""
+    shares = open_slot(0)
+    shares.begin(CAP, BORN_US)
+    assert sum(take(shares, [CAP], BORN_US) for _ in range(20)) == 1
+    shares.begin(CAP, BORN_US)
+    assert not take(shares, [CAP], BORN_US + 99_999)
+    assert sum(take(shares, [CAP], BORN_US + 100_000) for _ in range(20)) == 1
+    assert take(shares, [MANY], LATER_US)
+    shares.begin(MANY, LATER_US)
+    assert not take(shares, [MANY], LATER_US + 249_999)
+
+
+@pytest.mark.parametrize(
+    ("sent_on", "waits"),
+    [({}, False), ({-2: 9}, False), ({-1: 1}, True), ({0: 1}, True), ({-1: 7, 0: 2}, True), ({-1: 0, 0: 10}, True)],
+)
+def test_the_first_request_of_a_small_budget_waits_only_for_what_was_sent(
+    open_slot: Open, sent_on: dict[int, int], *, waits: bool
+) -> None:
+    """At once when neither today (0) nor yesterday knows a request; else an interval later. The day's sum holds."""
+    loop = VirtualLoop()
+    clock, policy, shares = SimClock(loop), Politeness(budget_per_day=10), open_slot(0)
+    today = clock.wall_us() // DAY_US
+    assert budget_days(clock) == (today - 1, today)
+    take_up(shares, policy, clock, {today + day: requests for day, requests in sent_on.items()})
+    assert shares.requests(today) == sent_on.get(0, 0)
+    assert (budget_wait_us(shares, policy, clock) > 0) is waits
+    key = global_key(policy)
+    assert key is not None
+    starts = [s for s in range(0, 86_400, 60) if take(shares, [key], s * 1_000_000, day=today, budget=10)]
+    assert len(starts) + sent_on.get(0, 0) <= 10
+    assert all(later - earlier >= key.interval_us / 1e6 - 1 for earlier, later in pairwise(starts))
+    loop.close()
 
 
 def test_all_or_nothing(open_slot: Open) -> None:

@@ -1,9 +1,9 @@
 """`limpet audit`: were we polite? Judged again, from the archive, by code that shares nothing with robots or governor.
 
 Every request is taken from its records (those that no HTTP answer came for from their outcomes), sorted by host and
-time, and asked: was it licensed by an archived copy of robots.txt, did it leave the host its time, did it keep the
-ceilings of what hosts share, did it say who we are? May run beside a crawl: a segment is judged as far
-as it reached. Reads only.
+time, and asked: was it licensed by an archived copy of robots.txt, did it leave the host its time, and alone when the
+host was in trouble, did it keep the ceilings of what hosts share, did it say who we are? May run beside a crawl: a
+segment is judged as far as it reached. Reads only.
 
 What cannot be seen here: a request that was under way when its process died left no trace. The sites' own logs have it;
 `loadtest/origin` judges those.
@@ -18,12 +18,15 @@ from limpet.fetch.gate import Owned
 from limpet.model.errors import CannotGoOn
 from limpet.reconciler.archive_walk import Archive
 from limpet.reconciler.audit_archive import ArchiveReader
+from limpet.reconciler.audit_breaker import Breaker
 from limpet.reconciler.audit_ceilings import Ceilings
 from limpet.reconciler.audit_evidence import Evidence, Exchange, ExchangeKind
 from limpet.reconciler.audit_gaps import Gaps, Rules
 from limpet.reconciler.audit_licence import Licences
 from limpet.reconciler.audit_matcher import Readers
 from limpet.reconciler.audit_ownership import Ownership, Who
+from limpet.reconciler.audit_troubles import Memory
+from limpet.reconciler.audit_waits import OwnWaits
 from limpet.reconciler.crawl_folder import CrawlFolder, settings_stored_us
 from limpet.reconciler.kinds import AuditKind as Kind
 from limpet.reconciler.report import Collector, Report
@@ -100,6 +103,7 @@ class _Judge:
         self._evidence = evidence
         self._rules = rules
         self._readers = readers
+        self._memory = Memory(evidence)
         self._out = out
 
     def run(self) -> None:
@@ -113,12 +117,15 @@ class _Judge:
 
     def _host(self, host: str, exchanges: Iterable[Exchange], ceilings: Ceilings) -> None:
         licences, gaps = Licences(self._evidence, self._readers, self._out), Gaps(self._rules, self._out)
+        breaker, waits = Breaker(self._memory, self._out), OwnWaits(self._evidence, self._memory, self._out)
         ownership = Ownership(host, self._rules.owned)
         before: Exchange | None = None
         for exchange in exchanges:
             if before is None or not _is_same(before, exchange):
                 delay_us = self._delay_us(exchange, licences)
                 gaps.check(exchange, delay_us, owned=ownership.owned)
+                breaker.check(exchange)
+                waits.check(exchange)
                 ceilings.take(exchange, Who(ownership.owned, ownership.frees(exchange.address)))
                 ownership.met(exchange.address)
                 if exchange.kind is ExchangeKind.ROBOTS:

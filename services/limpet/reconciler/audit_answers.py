@@ -123,21 +123,32 @@ def _inflated(data: bytes, window: int) -> tuple[bytes, bool, bytes] | None:
     return part, inflater.eof, inflater.unused_data
 
 
-def wait_until_us(status: int, fields: Iterable[bytes], start_us: int) -> int:
+def wait_until_us(status: int, fields: Iterable[bytes], start_us: int, dates: Iterable[bytes] = ()) -> int:
     """Until when a 429 or 503 asks to be left alone (RFC 9110 §10.2.3, both forms); 0 if it does not say.
 
     Of several Retry-After `fields` the longest wait counts. Seconds are counted from the send, which is the earliest
-    that they can have begun.
+    that they can have begun. A time is taken against the first of the answer's own `dates`, since both are of one
+    clock, which need not be right.
     """
-    return max((_until_us(field.strip(), start_us) for field in fields), default=0) if status in WAITS else 0
+    if status not in WAITS:
+        return 0
+    said_us = _date_us(next(iter(dates), b""))
+    return max((_until_us(field.strip(), start_us, said_us) for field in fields), default=0)
 
 
-def _until_us(text: bytes, start_us: int) -> int:
+def _until_us(text: bytes, start_us: int, said_us: int | None) -> int:
     if text.isdigit():
         return start_us + min(int(text[:12]), RETRY_AFTER_SECONDS_MAX) * 1_000_000
+    until_us = _date_us(text)
+    if until_us is None:
+        return 0
+    wait_us = until_us - (start_us if said_us is None else said_us)
+    return start_us + min(wait_us, RETRY_AFTER_SECONDS_MAX * 1_000_000)
+
+
+def _date_us(text: bytes) -> int | None:
     try:
         date = parsedate_to_datetime(text.decode("latin-1"))
-        until_us = int(date.replace(tzinfo=date.tzinfo or UTC).timestamp() * 1e6)
+        return int(date.replace(tzinfo=date.tzinfo or UTC).timestamp() * 1e6)
     except (ValueError, TypeError, OverflowError, IndexError):
-        return 0
-    return min(until_us, start_us + RETRY_AFTER_SECONDS_MAX * 1_000_000)
+        return None

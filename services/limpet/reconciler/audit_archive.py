@@ -57,7 +57,7 @@ class ArchiveReader:
     def outcome(self, outcome: Outcome) -> None:
         """An outcome: of an answer, whose record has to be found; of a failure, which counts if something was sent."""
         if outcome.location is not None:
-            self._evidence.expect(outcome.url, outcome.fetched_us, outcome.location.segment)
+            self._evidence.expect(outcome.url, outcome.fetched_us, outcome.location.segment, outcome.status)
             return
         if not outcome.failure or outcome.failure in NOT_SENT:
             return
@@ -73,6 +73,7 @@ class ArchiveReader:
                 outcome.robots_digest,
                 outcome.gap_us,
                 address=outcome.remote_ip,
+                failure=outcome.failure,
             )
             self._evidence.add(exchange)
             self._out.checked["failures"] += 1
@@ -100,11 +101,12 @@ class ArchiveReader:
             url,
             fields.get("robots-digest", ""),
             number(fields.get("limpet-gap-us", "")),
-            wait_until_us(head.status, _retry_after(head), start_us),
+            wait_until_us(head.status, _values(head, b"retry-after"), start_us, _values(head, b"date")),
             incarnation,
             at,
             response.header.get("WARC-IP-Address"),
             number(fields.get("limpet-connect-us", "")),
+            head.status,
         )
         self._evidence.add(exchange)
         self._out.checked[_COUNTED[exchange.kind]] += 1
@@ -234,8 +236,8 @@ def head_in(block_start: bytes) -> Head:
         return _NO_HEAD
 
 
-def _retry_after(head: Head) -> list[bytes]:
-    return [value for name, value in head.headers if name.lower() == b"retry-after"]
+def _values(head: Head, field: bytes) -> list[bytes]:
+    return [value for name, value in head.headers if name.lower() == field]
 
 
 def target_of(url: str, head: Head) -> str:

@@ -41,6 +41,8 @@ class Exchange(msgspec.Struct, frozen=True, array_like=True):
     where: str = ""  # segment+offset
     address: str = ""  # where it went
     connect_us: int = 0  # before `start_us`: its permit was given then
+    status: int = 0  # of its answer, 0 = none came
+    failure: str = ""  # why none came
     number: int = 0  # given by `Evidence`
 
 
@@ -59,9 +61,10 @@ class Held(msgspec.Struct, frozen=True, array_like=True):
 _TABLES: Final = """
 CREATE TABLE exchange (
   host TEXT, start_us INTEGER, end_us INTEGER, kind INTEGER, authority TEXT, url TEXT, digest TEXT, gap_us INTEGER,
-  until_us INTEGER, incarnation INTEGER, place TEXT, address TEXT, connect_us INTEGER, number INTEGER PRIMARY KEY
+  until_us INTEGER, incarnation INTEGER, place TEXT, address TEXT, connect_us INTEGER, status INTEGER, failure TEXT,
+  number INTEGER PRIMARY KEY
 );
-CREATE TABLE expected (url TEXT, start_us INTEGER, segment TEXT);
+CREATE TABLE expected (url TEXT, start_us INTEGER, segment TEXT, status INTEGER);
 CREATE TABLE held (
   key TEXT, start_us INTEGER, end_us INTEGER, owned INTEGER, address TEXT, until_us INTEGER, number INTEGER
 );
@@ -74,6 +77,8 @@ CREATE TABLE body (digest TEXT PRIMARY KEY, data BLOB) WITHOUT ROWID;
 _INDEXES: Final = """
 CREATE INDEX answer_url ON answer (url, start_us);
 CREATE INDEX answer_digest ON answer (digest, url);
+CREATE INDEX answer_target ON answer (target) WHERE target != '';
+CREATE INDEX expected_trouble ON expected (url, start_us) WHERE status >= 400;
 """
 
 
@@ -83,7 +88,7 @@ class Evidence:
     def __init__(self) -> None:
         self._waiting: list[Exchange] = []
         self._holding: list[Held] = []
-        self._expected: list[tuple[str, int, str]] = []
+        self._expected: list[tuple[str, int, str, int]] = []
         self._count = 0
         self._database = sqlite3.connect("", isolation_level=None)
         self._database.execute("PRAGMA journal_mode = OFF").fetchall()
@@ -103,9 +108,9 @@ class Evidence:
         if len(self._waiting) >= BATCH:
             self._flush()
 
-    def expect(self, url: str, start_us: int, segment: str) -> None:
+    def expect(self, url: str, start_us: int, segment: str, status: int) -> None:
         """An exchange that the rows know, in a segment that may or may not show it."""
-        self._expected.append((url, start_us, segment))
+        self._expected.append((url, start_us, segment, status))
         if len(self._expected) >= BATCH:
             self._flush_expected()
 
@@ -144,7 +149,7 @@ class Evidence:
         self._waiting.clear()
 
     def _flush_expected(self) -> None:
-        self._insert("expected", 3, self._expected)
+        self._insert("expected", 4, self._expected)
         self._expected.clear()
 
     def _flush_held(self) -> None:
@@ -177,6 +182,25 @@ class Evidence:
         if row is None:
             raise KeyError(number)
         return _exchange(row)
+
+    def is_accepted(self, url: str, start_us: int) -> bool:
+        """Whether an answer with a status of 400 or more has an outcome."""
+        sql = "SELECT 1 FROM expected WHERE url = ? AND start_us = ? AND status >= 400"
+        return self._database.execute(sql, (url, start_us)).fetchone() is not None
+
+    def is_redirected_to(self, url: str) -> bool:
+        """Whether an answer of some robots.txt led to `url`."""
+        sql = "SELECT 1 FROM answer WHERE target = ? AND target != ''"
+        return self._database.execute(sql, (url,)).fetchone() is not None
+
+    def last_signs_us(self) -> dict[int, int]:
+        """When each incarnation last ended an exchange."""
+        return dict(self._database.execute("SELECT incarnation, max(end_us) FROM exchange GROUP BY incarnation"))
+
+    def begun_us(self) -> int:
+        """When the first exchange began, 0 if there was none."""
+        begun_us: int | None = self._database.execute("SELECT min(start_us) FROM exchange").fetchone()[0]
+        return begun_us or 0
 
     def hosts_of(self, domain: str) -> int:
         """How many hosts of a domain were asked for anything."""

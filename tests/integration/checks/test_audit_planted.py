@@ -186,7 +186,7 @@ def test_the_copy_of_another_port_is_found(tmp_path: Path) -> None:
 def test_a_failing_robots_txt_is_no_licence(tmp_path: Path, false_digest: str) -> None:
     """Whatever name such a licence would have been given; `OPEN` stands for one that never was served."""
     failing = Sent(url="http://a.test/robots.txt", at=0, wire=answer(503, b"come in"))
-    report = judged(tmp_path, [failing, page(40, digest=false_digest)])
+    report = judged(tmp_path, [failing, page(310, digest=false_digest)])
     if false_digest == digest(OPEN):
         assert kinds(report) == {"no_copy"}
         assert "503" in report.findings[0].detail
@@ -322,7 +322,7 @@ def test_a_retry_after_that_is_ignored_is_found(tmp_path: Path, status: int) -> 
         ("retry_after_ignored", "/y"),
     ]
     sent = [robots(0), Sent(url="http://a.test:81/robots.txt", at=2, wire=busy), page(30)]
-    assert kinds(judged(tmp_path / "robots", sent)) == {"retry_after_ignored"}
+    assert kinds(judged(tmp_path / "robots", sent)) == {"retry_after_ignored", "own_wait_ignored"}
 
 
 def test_a_retry_after_in_the_form_of_a_date_counts(tmp_path: Path) -> None:
@@ -330,6 +330,15 @@ def test_a_retry_after_in_the_form_of_a_date_counts(tmp_path: Path) -> None:
     date = datetime.fromtimestamp(EPOCH_US / 1e6 + 90, UTC)
     busy = answer(503, b"", b"Retry-After: " + format_datetime(date, usegmt=True).encode())
     report = judged(tmp_path, [robots(0), page(2, wire=busy), page(80, "/x"), page(91, "/y")])
+    assert [(finding.kind, finding.subject[-2:]) for finding in report.findings] == [("retry_after_ignored", "/x")]
+
+
+def test_the_date_of_a_retry_after_is_one_of_the_sites_clock(tmp_path: Path) -> None:
+    """It is taken against the answer's own Date: a clock that is an hour fast asks for a minute, not for an hour."""
+    fast = [datetime.fromtimestamp(EPOCH_US / 1e6 + seconds, UTC) for seconds in (3_602, 3_662)]
+    said, until = (format_datetime(date, usegmt=True).encode() for date in fast)
+    busy = answer(503, b"", b"Date: " + said, b"Retry-After: " + until)
+    report = judged(tmp_path, [robots(0), page(2, wire=busy), page(60, "/x"), page(62.1, "/y")])
     assert [(finding.kind, finding.subject[-2:]) for finding in report.findings] == [("retry_after_ignored", "/x")]
 
 

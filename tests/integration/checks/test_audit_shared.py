@@ -68,7 +68,7 @@ def honest() -> list[Sent]:
 PLANTS: dict[str, tuple[str, str, list[Sent]]] = {
     "a disallowed fetch": ("disallowed", "http://v1.test/private", [to("v1.test", 100, "/private")]),
     "a copy older than a day": ("expired_copy", "http://v1.test/", [to("v1.test", DAY + 100)]),
-    "robots.txt was down": ("no_copy", "http://down.test/", [to("down.test", 100)]),
+    "robots.txt was down": ("no_copy", "http://down.test/", [to("down.test", 400)]),
     "a gap too short": ("gap_too_short", "http://v1.test/b", [to("v1.test", 100), to("v1.test", 100.6, "/b")]),
     "crawl-delay": (
         "crawl_delay_ignored",
@@ -103,6 +103,16 @@ PLANTS: dict[str, tuple[str, str, list[Sent]]] = {
         "retry_after_ignored",
         "http://v1.test/b",
         [to("v1.test", 100, wire=BUSY), to("v1.test", 130, "/b")],
+    ),
+    "a busy answer without a time": (
+        "own_wait_ignored",
+        "http://v1.test/b",
+        [to("v1.test", 100, wire=answer(429)), to("v1.test", 120, "/b")],
+    ),
+    "a host in trouble": (
+        "breaker_ignored",
+        "http://v1.test/b",
+        [*(to("v1.test", 100 + 2 * n, f"/{n}", wire=answer(500)) for n in range(5)), to("v1.test", 300, "/b")],
     ),
     "an address with three hosts that must wait": (
         "address_not_spared",

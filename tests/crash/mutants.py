@@ -10,6 +10,7 @@ import msgspec
 
 from limpet.admission.service import Admission
 from limpet.bus import Position, Producer
+from limpet.crawlnode.blocks import Blocks
 from limpet.crawlnode.exchange import Exchange, Sent, _meta
 from limpet.crawlnode.health import Health
 from limpet.crawlnode.robots import RobotsDesk
@@ -22,8 +23,8 @@ from limpet.model.outcome import Outcome
 from limpet.model.verdict import Verdict
 from limpet.parser.service import Parser
 from limpet.politeness import Governor, HostState
-from limpet.politeness.governor import UNFINISHED
 from limpet.politeness.orders import HostOrder, Orders
+from limpet.politeness.unfinished import UNFINISHED
 from limpet.reconciler.recovery import Recovery
 from limpet.robots import HttpAnswer, RobotsAnswer
 from limpet.runtime.sqlitetx import Tx
@@ -243,15 +244,27 @@ class AllowOn5xx(RobotsDesk):
 class NeverPutsBack(CrawlNode):
     """What a block took out is gone for good."""
 
-    async def _uncancel(self, store: UrlStore, blocked: frozenset[str]) -> None:
-        """See `CrawlNode._uncancel`."""
+    def __init__(self, **parts: Any) -> None:
+        super().__init__(**parts)
+        self._blocks = _BlocksForGood(parts["steps"], parts["clock"], self.offer)
+
+
+class _BlocksForGood(Blocks):
+    async def uncancel(self, store: UrlStore, blocked: frozenset[str]) -> None:
+        """See `Blocks.uncancel`."""
 
 
 class BlocksNobody(CrawlNode):
     """A block stops the sends, and nothing shows it in the rows."""
 
-    async def _cancel(self, store: UrlStore, blocked: frozenset[str]) -> None:
-        """See `CrawlNode._cancel`."""
+    def __init__(self, **parts: Any) -> None:
+        super().__init__(**parts)
+        self._blocks = _BlocksNothing(parts["steps"], parts["clock"], self.offer)
+
+
+class _BlocksNothing(Blocks):
+    async def cancel(self, store: UrlStore, blocked: frozenset[str]) -> None:
+        """See `Blocks.cancel`."""
 
 
 class LeaseUnchecked(CrawlNode):
@@ -289,10 +302,10 @@ class AsksTheWebAgain(Exchange):
 class TokensPileUp(Governor):
     """A host that was not asked for a while may be asked at once, as if the time we were dead were a gap."""
 
-    def meet(self, row: HostRow) -> HostState:
+    def meet(self, row: HostRow, since: float | None = None, *, unsure: bool = False) -> HostState:
         """See `Governor.meet`."""
         known = row.host in self._hosts
-        state = super().meet(row)
+        state = super().meet(row, since, unsure=unsure)
         if not known:
             state.free_at = self._started
         return state

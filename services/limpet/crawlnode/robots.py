@@ -7,6 +7,7 @@ and its verdict is durable before anything is licensed from it.
 import logging
 from collections import OrderedDict
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 
 import msgspec
 
@@ -15,7 +16,8 @@ from limpet.config import Facts, Settings
 from limpet.crawlnode.archive import Archivist
 from limpet.crawlnode.errands import Errands, NotAsked
 from limpet.crawlnode.exchange import Exchange, limits_of
-from limpet.crawlnode.hops import HopPermits
+from limpet.crawlnode.holdings import Holding, Holdings
+from limpet.crawlnode.hops import REDIRECT_ELSEWHERE, HopPermits
 from limpet.crawlnode.sitemaps import SitemapPublisher
 from limpet.crawlnode.steps import FetchSteps
 from limpet.fetch import Capture, FetchRequest, Head, redirect_target
@@ -50,7 +52,6 @@ from limpet.warc import CaptureMeta
 ROBOTS_BODY_BYTES_MAX = 1_000_000
 KEPT_AUTHORITIES_MAX = 20_000
 KEPT_BODY_BYTES_MAX = 33_554_432
-REDIRECT_ELSEWHERE = "redirect_to_host_of_another_worker"
 
 _LOG = logging.getLogger("limpet.robots")
 
@@ -81,7 +82,7 @@ class RobotsDesk:
         governor: Governor,
         decode: DecodeRobots,
         sitemaps: SitemapPublisher,
-        store_of: Callable[[str], UrlStore | None],
+        holdings: Holdings,
         clock: DurableClock,
         random: Random,
         facts: Facts,
@@ -95,7 +96,7 @@ class RobotsDesk:
         self._governor = governor
         self._decode = decode
         self._sitemaps = sitemaps
-        self._store_of = store_of
+        self._holdings = holdings
         self._clock = clock
         self._random = random
         self._agent = facts.agent
@@ -106,7 +107,13 @@ class RobotsDesk:
             spool_above_bytes=2 * ROBOTS_BODY_BYTES_MAX,  # never: the whole is read at once
         )
         self._hops = HopPermits(
-            exchange=exchange, steps=steps, governor=governor, load=self.load, clock=clock, settings=settings
+            exchange=exchange,
+            steps=steps,
+            governor=governor,
+            holdings=holdings,
+            load=self.load,
+            clock=clock,
+            settings=settings,
         )
         self._policy = RetryPolicy(nxdomain_us=int(settings.retries.nxdomain_seconds * 1e6))
         self._judge = RobotsJudge()
@@ -123,6 +130,11 @@ class RobotsDesk:
                 self._keep(_Known(row, state))
                 self._obey_delay(authority, state, host)
         self._known.move_to_end(authority)
+
+    def forget(self, hosts: AbstractSet[str]) -> None:
+        """These hosts are somebody else's, who may learn more of their rules than what is remembered here."""
+        for authority in [name for name, known in self._known.items() if known.row.host in hosts]:
+            self._body_bytes -= self._known.pop(authority).body_bytes
 
     def license(self, authority: str, url: str) -> License | Wait | Fetch:
         """May this URL be sent now? Only an unexpired copy says yes."""
@@ -162,12 +174,12 @@ class RobotsDesk:
             await self._steps.wait_out(store, authority, reason, self._clock.wall_us())
 
     # -- fetching ----------------------------------------------------------------------------------------------------
-    async def refresh(self, authority: str, permit: Permit, store: UrlStore) -> None:
+    async def refresh(self, authority: str, permit: Permit, held: Holding) -> None:
         """Fetch robots.txt (following redirects), archive every answer, make the verdict durable.
 
         Nothing changes when the process stops before there is one.
         """
-        host = permit.state
+        host, store = permit.state, held.store
         asked_us = self._clock.wall_us()
         settled = await self._settle(authority, permit, store)
         if settled is None:
@@ -192,7 +204,7 @@ class RobotsDesk:
         if state.copy is not None and state.digest != before.state.digest:
             named = self._judge.rules(state, now_us)
             await self._sitemaps.publish(
-                authority + "/robots.txt", named.sitemaps if named else (), asked_us, store.shard
+                authority + "/robots.txt", named.sitemaps if named else (), asked_us, held.producer
             )
         await self._steps.put_robots(store, row)
         self._keep(_Known(row, state))
@@ -228,21 +240,25 @@ class RobotsDesk:
 
     async def _hop(self, url: str) -> RobotsAnswer | NotAsked | None:
         """What the host says to which a redirect led; None when this process stops."""
-        store = self._store_of(split(url).host)
-        if store is not None:
-            return await self._ask_hop(url, store)
+        held = self._holdings.of_host(split(url).host)
+        if held is not None:
+            return await self._ask_hop(url, held)
         # Its politeness is kept by another process, which is sent there: not ours to spend.
         told = await self._errands.ask(url) if self._errands is not None else None
         return NotAsked(REDIRECT_ELSEWHERE) if told is None and not self._hops.stopping else told
 
-    async def _ask_hop(self, url: str, store: UrlStore, until: float | None = None) -> RobotsAnswer | NotAsked | None:
+    async def _ask_hop(self, url: str, held: Holding, until: float | None = None) -> RobotsAnswer | NotAsked | None:
         """A hop to a host of ours, begun by the monotonic second `until`."""
-        permit = await self._hops.permit(url, store, until)
-        if not isinstance(permit, Permit):
-            return permit
-        answer = await self._ask(url, permit, store)
-        await self._steps.persist_wait(store, permit.state.row)
-        return answer
+        with held.used():
+            permit = await self._hops.permit(url, held, until)
+            if not isinstance(permit, Permit):
+                return permit
+            if not self._holdings.serves(held):  # no await from here to the request
+                self._governor.end(permit, 0, sent=False)
+                return NotAsked(REDIRECT_ELSEWHERE)
+            answer = await self._ask(url, permit, held.store)
+            await self._steps.persist_wait(held.store, permit.state.row)
+            return answer
 
     async def run_errands(self) -> None:
         """Ask hosts of ours for workers whose hosts redirected there."""
@@ -257,8 +273,8 @@ class RobotsDesk:
 
     async def _errand(self, url: str, until: float) -> RobotsAnswer | NotAsked | None:
         """One errand, like a hop of our own; None when nothing came of it."""
-        store = self._store_of(split(canonicalize(url)).host)
-        return None if store is None else await self._ask_hop(url, store, until)
+        held = self._holdings.of_host(split(canonicalize(url)).host)
+        return None if held is None else await self._ask_hop(url, held, until)
 
     async def _ask(self, url: str, permit: Permit, store: UrlStore) -> RobotsAnswer:
         request = FetchRequest(url=url, headers=self._exchange.headers, limits=self._limits, owned=permit.state.owned)

@@ -83,6 +83,11 @@ class Scheduler:
                 return entry
         return None
 
+    def drop(self, entry: HostQueues) -> None:
+        """Forget a host, whatever it has to do: it is somebody else's."""
+        if self._hosts.get(entry.host) is entry:
+            del self._hosts[entry.host]
+
     def drop_if_idle(self, entry: HostQueues) -> None:
         """Forget a host that has nothing to do."""
         if not entry.due_us and not entry.claims and not entry.visiting:

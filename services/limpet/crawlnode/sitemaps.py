@@ -4,7 +4,7 @@ They are published before the new rules are stored: a death in between fetches r
 and admission leaves alone what it knows. The parser has no part in it, since robots.txt has no outcome.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from limpet.bus import Producer
@@ -28,22 +28,20 @@ class SitemapPublisher:
         self,
         *,
         steps: FetchSteps,
-        producers: Mapping[int, Producer],
         shard_of: Callable[[str], int],
         clock: DurableClock,
         facts: Facts,
         settings: Settings,
     ) -> None:
         self._steps = steps
-        self._producers = producers
         self._shard_of = shard_of
         self._clock = clock
         self._facts = facts
         self._fingerprinter = Fingerprinter(facts.hash_seed)
         self._links_max = settings.work.links_message_max
 
-    async def publish(self, robots_url: str, sitemaps: Sequence[str], fetched_us: int, shard: int) -> int:
-        """Publish what the robots.txt at `robots_url` names, through the log of `shard`; how many links that is.
+    async def publish(self, robots_url: str, sitemaps: Sequence[str], fetched_us: int, producer: Producer) -> int:
+        """Publish what the robots.txt at `robots_url` names, through `producer`; how many links that is.
 
         Returns when they are durable; only `CannotGoOn` ends it before. A crawl without extras has no use for them.
         """
@@ -54,7 +52,7 @@ class SitemapPublisher:
             for start in range(0, len(found), self._links_max)
         ]
         if messages:
-            await self._insist(shard, messages)
+            await self._insist(producer, messages)
         return sum(map(len, links.values()))
 
     def _links(self, robots_url: str, sitemaps: Iterable[str]) -> dict[int, list[Link]]:
@@ -77,5 +75,5 @@ class SitemapPublisher:
         )
         return encode(LinksDiscovered(crawl=self._facts.crawl, pages=(page,)))
 
-    async def _insist(self, shard: int, messages: Sequence[tuple[int, bytes]]) -> None:
-        await insist(lambda: self._steps.publish_sitemaps(self._producers[shard], messages), self._clock)
+    async def _insist(self, producer: Producer, messages: Sequence[tuple[int, bytes]]) -> None:
+        await insist(lambda: self._steps.publish_sitemaps(producer, messages), self._clock)

@@ -22,6 +22,7 @@ from limpet.clock import DurableClock
 from limpet.config import Settings
 from limpet.crawlnode.archive import Archivist
 from limpet.crawlnode.health import Health, Outage
+from limpet.crawlnode.holdings import Holdings
 from limpet.crawlnode.service import CrawlNode
 from limpet.crawlnode.sitemaps import SitemapPublisher
 from limpet.embedded.errands import errands_of
@@ -177,7 +178,9 @@ class Ring:
         facts, clock, settings, ports = self._folder.facts, self._clock, self._settings, self._ports
         parts, random = ports.parts, ports.random
         governor = governor_of(settings, clock, random.fraction, shares=shares, make=parts.governor)
-        outage = Outage(clock)
+        outage, holdings = Outage(clock), Holdings(governor=governor, clock=clock, shard_of=self._shard_of_host)
+        for number, shard in self._shards.owned.items():
+            holdings.add(number, shard.store, shard.producer)
         steps = parts.steps(writer, self._ports.mortality, self.incarnation)
         exchange = parts.exchange(
             fetcher=fetcher,
@@ -199,13 +202,12 @@ class Ring:
             decode=decode_robots,
             sitemaps=SitemapPublisher(
                 steps=steps,
-                producers=self._producers(),
                 shard_of=self._shard_of_host,
                 clock=clock,
                 facts=facts,
                 settings=settings,
             ),
-            store_of=lambda host: self._stores().get(self._shard_of_host(host)),
+            holdings=holdings,
             clock=clock,
             random=random,
             facts=facts,
@@ -213,8 +215,7 @@ class Ring:
             errands=errands_of(self._folder, self._share, clock, self.incarnation) if self._talks else None,
         )
         return parts.node(
-            stores=self._stores(),
-            producers=self._producers(),
+            holdings=holdings,
             steps=steps,
             exchange=exchange,
             robots=robots,
@@ -224,7 +225,7 @@ class Ring:
             quota=self._quota,
             clock=clock,
             settings=settings,
-            shard_of=self._shard_of_host,
+            agent=facts.agent,
         )
 
     async def _shares_of_run(self) -> Shares:

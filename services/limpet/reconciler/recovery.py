@@ -8,6 +8,7 @@ a death inside recovery is recovered from by the next one.
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 import msgspec
 
@@ -19,11 +20,11 @@ from limpet.model.events import DOCUMENT_FETCHED, encode
 from limpet.model.lifecycle import State
 from limpet.model.outcome import Outcome
 from limpet.model.verdict import Verdict, classify, is_redirect
-from limpet.politeness import Governor
-from limpet.robots import RobotsState, crawl_delay_of
+from limpet.politeness import Governor, hold_unfinished
+from limpet.robots import stored_delay
 from limpet.runtime import Mortality
 from limpet.segments import Location, SegmentInfo, SegmentStore, Settled
-from limpet.urlstore import DAMAGED_SEGMENT, AuthorityRow, UrlRow, UrlStore
+from limpet.urlstore import DAMAGED_SEGMENT, AuthorityRow, HostRow, UrlRow, UrlStore
 from limpet.urlstore.facts import event_of
 from limpet.warc import (
     CaptureGrouper,
@@ -110,21 +111,22 @@ class Recovery:
     async def _hold_hosts(self) -> None:
         """A host with an unfinished lease may still be answering: it waits two gaps, and that outlives us too."""
         for store in self._stores.values():
-            for authority in await store.leased_authorities():
-                delay = self._crawl_delay(authority)
-                if delay:
-                    self._governor.set_crawl_delay(await self._governor.load(authority.host, store.host), delay)
-            hosts = [await self._governor.load(host, store.host) for host in await store.leased_hosts()]
-            if hosts:
-                self._crashpoint("recover.waits.before")
-                await asyncio.gather(*(store.put_host(self._governor.unfinished(host)) for host in hosts))
-                self._crashpoint("recover.waits.after")
+            await hold_unfinished(
+                store,
+                self._governor,
+                know=partial(self._governor.load, read=store.host),
+                delay_of=self._crawl_delay,
+                persist=partial(self._put_hosts, store),
+            )
+
+    async def _put_hosts(self, store: UrlStore, rows: Sequence[HostRow]) -> None:
+        self._crashpoint("recover.waits.before")
+        await asyncio.gather(*(store.put_host(row) for row in rows))
+        self._crashpoint("recover.waits.after")
 
     def _crawl_delay(self, authority: AuthorityRow) -> float | None:
         """The gap counts as the site wants it, and the site may want more than we do."""
-        if not authority.robots:
-            return None
-        return crawl_delay_of(msgspec.msgpack.decode(authority.robots, type=RobotsState), self._facts.agent)
+        return stored_delay(authority.robots, self._facts.agent)
 
     async def _segment(self, info: SegmentInfo, report: RecoveryReport) -> None:
         """Cut, adopt, seal one segment of a dead writer."""

@@ -2,10 +2,11 @@
 
 from limpet.politeness.breaker import BREAKER, HOST_UNREACHABLE, Answer
 from limpet.politeness.fileshares import FileShares
-from limpet.politeness.governor import Governor, unfinished_wait_seconds
+from limpet.politeness.governor import Governor
 from limpet.politeness.retry_after import longest_wait_us, retry_after_us
 from limpet.politeness.shares import LocalShares, Shares
 from limpet.politeness.state import HostState, Permit
+from limpet.politeness.unfinished import hold_unfinished, unfinished_wait_seconds
 
 __all__ = [
     "BREAKER",
@@ -17,6 +18,7 @@ __all__ = [
     "LocalShares",
     "Permit",
     "Shares",
+    "hold_unfinished",
     "longest_wait_us",
     "retry_after_us",
     "unfinished_wait_seconds",

@@ -33,12 +33,10 @@ from limpet.politeness.keys import (
 from limpet.politeness.lines import Lines
 from limpet.politeness.orders import NO_ORDER, NO_ORDERS, Orders, changed_hosts
 from limpet.politeness.shares import Blocked, LocalShares, Shares
-from limpet.politeness.state import HostState, Permit
+from limpet.politeness.state import HostState, Permit, lasting
+from limpet.politeness.unfinished import UNFINISHED, unfinished_wait_seconds
 from limpet.urlstore.types import HostRow
 
-UNFINISHED_SECONDS_MIN = 10.0
-UNFINISHED_OWNED_SECONDS_MIN = 1.0
-UNFINISHED = "unfinished request"
 BUSY_SECONDS = 0.05
 PARKED_SECONDS: Final = 300.0
 """A host in line is called; should that fail, it asks by itself after so long."""
@@ -90,24 +88,46 @@ class Governor:
 
     async def load(self, host: str, read: Callable[[str], Awaitable[HostRow | None]]) -> HostState:
         """The state of a host; its row is read the first time, before anything can be asked of it."""
-        state = self._hosts.get(host)
-        return state if state is not None else self.meet(await read(host) or HostRow(host=host))
+        return self._hosts.get(host) or self.meet(await read(host) or HostRow(host=host))
 
-    def meet(self, row: HostRow) -> HostState:
-        """The state of a host, made from its durable row the first time: it then waits one full gap from the start.
+    def meet(self, row: HostRow, since: float | None = None, *, unsure: bool = False) -> HostState:
+        """The state of a host, made from its durable row the first time: it then waits one full gap.
 
-        Whoever read the row later than another has nothing to add: what happened since is in the state.
+        That counts from the monotonic second `since` on which it is ours (None = from the start); with `unsure` it
+        waits as after a death, until `sure`. Who read the row later than another has nothing to add.
         """
         host = row.host
         state = self._hosts.get(host)
         if state is None:
-            state = HostState(row, domain_key(host, self._policy), owned=self._is_owned(host), free_at=self._started)
+            since = self._started if since is None else since
+            state = HostState(row, domain_key(host, self._policy), owned=self._is_owned(host), since=since)
             state.order = self._orders.get(host, NO_ORDER)
-            state.free_at += self.gap_seconds(state)
+            state.unsure = unsure
+            self._gap_changed(state, 0.0)
             self._hosts[host] = state
             self._count_stranger(state, 1)
             self._tell_trouble(state)
         return state
+
+    def sure(self, state: HostState) -> None:
+        """No request to the host was left unfinished by its last owner: one gap is enough."""
+        state.unsure = False
+        self._gap_changed(state, self.gap_seconds(state))
+
+    def forget(self, host: str) -> None:
+        """The host is somebody else's from now on. Must not be under way."""
+        state = self._hosts.pop(host, None)
+        if state is not None:
+            self.leave_line(state)
+            self._count_stranger(state, -1)
+
+    def _gap_changed(self, state: HostState, before: float) -> None:
+        """Whatever the host waits for, it waits by the gap in force now; `before` was the old one."""
+        gap = self.gap_seconds(state)
+        if state.asked:
+            state.free_at += gap - before
+        else:
+            state.free_at = state.since + (unfinished_wait_seconds(gap, owned=state.owned) if state.unsure else gap)
 
     def gap_seconds(self, state: HostState) -> float:
         """The gap in force: seconds from the end of a response to the next request."""
@@ -136,7 +156,7 @@ class Governor:
         if seconds > state.crawl_delay_seconds:
             before = self.gap_seconds(state)
             state.crawl_delay_seconds = seconds
-            state.free_at += self.gap_seconds(state) - before
+            self._gap_changed(state, before)
 
     def is_slow(self, state: HostState) -> bool:
         """Whether the site wants so much time between requests that it is listed as slow."""
@@ -150,7 +170,7 @@ class Governor:
         for state in [self._hosts[host] for host in changed if host in self._hosts]:
             before = self.gap_seconds(state)
             state.order = orders.get(state.row.host, NO_ORDER)
-            state.free_at += self.gap_seconds(state) - before
+            self._gap_changed(state, before)
         return changed
 
     def stopped(self, state: HostState) -> str:
@@ -204,7 +224,7 @@ class Governor:
         before = self.gap_seconds(state)
         state.owned = owned
         state.keys = None
-        state.free_at += self.gap_seconds(state) - before
+        self._gap_changed(state, before)
         self._count_stranger(state, 1)
 
     def _count_stranger(self, state: HostState, change: int) -> None:
@@ -392,6 +412,11 @@ class Governor:
         for key in address_keys(state.addresses, self._policy):
             self._shares.trouble(key, state.row.host, now_us + left_us, now_us)
 
+    def hold(self, state: HostState) -> HostRow:
+        """A request of the last owner may be unfinished: two gaps from now on. The row to persist: it outlives us."""
+        seconds = unfinished_wait_seconds(self.gap_seconds(state), owned=state.owned)
+        return self.wait_until(state, self._clock.wall_us() + int(seconds * 1e6), UNFINISHED)
+
     def unfinished(self, state: HostState, longest_seconds: float = 0.0) -> HostRow:
         """The row to persist where a request may stay unfinished: whoever starts next then waits two gaps.
 
@@ -439,7 +464,7 @@ class Governor:
         old, new = state.saved, state.row
         matters = self._policy.floor_seconds * 1e6 / max(self._policy.latency_multiple, 1e-9)
         slower = not state.owned and new.response_us > max(matters, 1.2 * old.response_us)
-        if not slower and _lasting(old) == _lasting(new):
+        if not slower and lasting(old) == lasting(new):
             return None
         state.saved = new
         return new
@@ -471,13 +496,3 @@ class Governor:
 
 def _those(key: Key | None) -> tuple[Key, ...]:
     return () if key is None else (key,)
-
-
-def _lasting(row: HostRow) -> tuple[int, ...]:
-    """What a restart must know."""
-    return (row.wait_us, row.failing, row.transient, row.refused, row.trips, row.broken_us)
-
-
-def unfinished_wait_seconds(gap_seconds: float, *, owned: bool) -> float:
-    """How long a host waits after a start when a request to it may still have been under way."""
-    return max(2 * gap_seconds, UNFINISHED_OWNED_SECONDS_MIN if owned else UNFINISHED_SECONDS_MIN)

@@ -5,6 +5,11 @@ from limpet.politeness.orders import NO_ORDER, HostOrder
 from limpet.urlstore.types import HostRow
 
 
+def lasting(row: HostRow) -> tuple[int, ...]:
+    """What a restart must know."""
+    return (row.wait_us, row.failing, row.transient, row.refused, row.trips, row.broken_us)
+
+
 class HostState:
     """What is known of one host in this process."""
 
@@ -27,10 +32,12 @@ class HostState:
         "public",
         "row",
         "saved",
+        "since",
         "unjudged",
+        "unsure",
     )
 
-    def __init__(self, row: HostRow, domain: Key, *, owned: bool, free_at: float) -> None:
+    def __init__(self, row: HostRow, domain: Key, *, owned: bool, since: float) -> None:
         self.row = row
         self.saved = row
         self.domain = domain
@@ -41,7 +48,9 @@ class HostState:
         self.busy = False
         self.unjudged = 0  # answers that are not counted yet
         self.asked = False  # by this process
-        self.free_at = free_at  # monotonic second at which the gap after the last exchange is over
+        self.since = since  # monotonic second from which on this process alone may ask the host
+        self.unsure = False  # whether a request of somebody else may have been unfinished then
+        self.free_at = since  # monotonic second at which the gap after the last exchange is over
         self.crawl_delay_seconds = 0.0
         self.order: HostOrder = NO_ORDER  # the operator's
         self.last_good_us = 0

@@ -23,6 +23,7 @@ from limpet.robots.retrieval import (
     crawl_delay_of,
     gives_up,
     next_step,
+    stored_delay,
     usable_copy,
 )
 from limpet.robots.rules import Decision, Rules, parse
@@ -50,5 +51,6 @@ __all__ = [
     "gives_up",
     "next_step",
     "parse",
+    "stored_delay",
     "usable_copy",
 ]

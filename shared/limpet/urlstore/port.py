@@ -70,7 +70,8 @@ class UrlStore(Protocol):
     async def woken(self) -> list[Queue]:
         """Queues that came to have something due since the owner last asked, and that nobody told the owner about.
 
-        Some may be known already. [] where admission tells the owner itself, as on one machine.
+        It asked by this or by `queues`. Some may be known already. [] where admission tells the owner itself, as on one
+        machine.
         """
         ...
 

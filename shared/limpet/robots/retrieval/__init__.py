@@ -20,7 +20,7 @@ from limpet.robots.retrieval.answers import (
     copy_of,
     next_step,
 )
-from limpet.robots.retrieval.delay import crawl_delay_of
+from limpet.robots.retrieval.delay import crawl_delay_of, stored_delay
 from limpet.robots.retrieval.judge import Fetch, License, RobotsJudge, Wait
 from limpet.robots.retrieval.state import RetryPolicy, RobotsState, advance, gives_up, usable_copy
 
@@ -44,5 +44,6 @@ __all__ = [
     "crawl_delay_of",
     "gives_up",
     "next_step",
+    "stored_delay",
     "usable_copy",
 ]

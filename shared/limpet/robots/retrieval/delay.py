@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from limpet.robots.retrieval.state import RobotsState
 from limpet.robots.rules import parse
 
@@ -14,3 +16,8 @@ def crawl_delay_of(state: RobotsState, agent: str) -> float | None:
     """
     copy = state.copy
     return parse(copy.body).crawl_delay(agent) if copy is not None and copy.status == "rules" else None
+
+
+def stored_delay(robots: bytes, agent: str) -> float | None:
+    """`crawl_delay_of` for what an authority's row remembers; b"" = its robots.txt was never asked for."""
+    return crawl_delay_of(msgspec.msgpack.decode(robots, type=RobotsState), agent) if robots else None

@@ -1,0 +1,53 @@
+"""Records of the port as one cell each."""
+
+from typing import Final
+
+import msgspec
+
+from limpet.urlstore.types import AuthorityRow, HostRow, ParseOutput
+
+_ENCODER: Final = msgspec.msgpack.Encoder()
+_OUTPUT: Final = msgspec.msgpack.Decoder(ParseOutput)
+_HOST: Final = msgspec.msgpack.Decoder(HostRow)
+_AUTHORITY: Final = msgspec.msgpack.Decoder(AuthorityRow)
+_TEXTS: Final = msgspec.msgpack.Decoder(list[str])
+_NUMBERS: Final = msgspec.msgpack.Decoder(dict[str, int])
+_BY_SHARD: Final = msgspec.msgpack.Decoder(dict[int, dict[str, int]])
+
+
+Record = ParseOutput | HostRow | AuthorityRow | list[str] | dict[str, int] | dict[int, dict[str, int]]
+
+
+def encode(record: Record) -> bytes:
+    """One value."""
+    return _ENCODER.encode(record)
+
+
+def output(data: bytes) -> ParseOutput:
+    """A parse output."""
+    return _OUTPUT.decode(data)
+
+
+def host(data: bytes) -> HostRow:
+    """What politeness remembers of a host."""
+    return _HOST.decode(data)
+
+
+def authority(data: bytes) -> AuthorityRow:
+    """What robots remembers of an authority."""
+    return _AUTHORITY.decode(data)
+
+
+def texts(data: bytes) -> list[str]:
+    """Samples."""
+    return _TEXTS.decode(data)
+
+
+def numbers(data: bytes) -> dict[str, int]:
+    """Counts by name."""
+    return _NUMBERS.decode(data)
+
+
+def by_shard(data: bytes) -> dict[int, dict[str, int]]:
+    """Counts by shard and name."""
+    return _BY_SHARD.decode(data)

@@ -1,0 +1,140 @@
+"""Hosts and authorities of a shard: what politeness and robots must remember, and how many URLs a host has.
+
+Politeness has one writer, the owner of the shard, whose epoch leads the timestamps. The count of URLs has another,
+admission; each of its incarnations raises a cell of its own.
+"""
+
+import asyncio
+import zlib
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from limpet.urlstore.cassandra import codec
+from limpet.urlstore.cassandra.guarded import each
+from limpet.urlstore.cassandra.led import Led
+from limpet.urlstore.cassandra.session import Session
+from limpet.urlstore.types import AuthorityRow, HostRow
+
+PARTS: Final = 16
+"""Partitions of a shard's hosts; fixed for good."""
+
+KNOWN_MAX: Final = 65_536
+
+
+def part_of(name: str) -> int:
+    """The partition of a host or an authority."""
+    return zlib.crc32(name.encode()) % PARTS
+
+
+class Hosts:
+    """Host and authority rows of one shard. `writer` names this object among all that ever write to the shard."""
+
+    def __init__(self, session: Session, shard: int, led: Led, writer: str) -> None:
+        self._session, self._shard, self._led, self._writer = session, shard, led, writer
+        self._met: OrderedDict[str, None] = OrderedDict()
+        self._counted: dict[str, int] = {}
+        self._generation = 0
+        self._counting = asyncio.Lock()
+
+    # -- politeness ----------------------------------------------------------------------------------------------------
+    async def host(self, host: str) -> HostRow | None:
+        """See `UrlStore.host`."""
+        place = self._place(host) | {"host": host}
+        stored, urls = await asyncio.gather(
+            self._session.one("host_get", **place), self._session.run("host_urls_get", **place)
+        )
+        if stored is None and not urls:
+            return None
+        return _row(host, stored["data"] if stored else b"", sum(row["urls"] for row in urls))
+
+    async def put_host(self, row: HostRow) -> None:
+        """See `UrlStore.put_host`. Raises `Definite` without an epoch."""
+        data = codec.encode(msgspec.structs.replace(row, urls=0))
+        led = self._led.next("put_host")
+        await self._session.run("host_put", **self._place(row.host), host=row.host, data=data, led=led)
+
+    async def hosts(self) -> list[HostRow]:
+        """See `UrlStore.hosts`."""
+        return [row for rows in await each(range(PARTS), self._of_part) for row in rows]
+
+    async def _of_part(self, part: int) -> list[HostRow]:
+        place = {"shard": self._shard, "part": part}
+        data = {row["host"]: row["data"] for row in await self._session.run("hosts_of_part", **place)}
+        urls: dict[str, int] = {}
+        for row in await self._session.run("host_urls_of_part", **place):
+            urls[row["host"]] = urls.get(row["host"], 0) + row["urls"]
+        return [_row(host, data.get(host, b""), urls.get(host, 0)) for host in sorted(data.keys() | urls.keys())]
+
+    # -- robots --------------------------------------------------------------------------------------------------------
+    async def authority(self, authority: str) -> AuthorityRow | None:
+        """See `UrlStore.authority`."""
+        row = await self._session.one("authority_get", **self._place(authority), authority=authority)
+        if row is None:
+            return None
+        return codec.authority(row["data"]) if row["data"] else AuthorityRow(authority=authority, host=row["host"])
+
+    async def put_authority(self, row: AuthorityRow) -> None:
+        """See `UrlStore.put_authority`. Raises `Definite` without an epoch."""
+        led = self._led.next("put_authority")
+        await self.meet(row.authority, row.host)
+        place = self._place(row.authority)
+        await self._session.run("authority_put", **place, authority=row.authority, data=codec.encode(row), led=led)
+
+    async def authorities(self) -> list[AuthorityRow]:
+        """Every authority of the shard."""
+
+        async def of_part(part: int) -> list[AuthorityRow]:
+            rows = await self._session.run("authorities_of_part", shard=self._shard, part=part)
+            return [
+                codec.authority(row["data"])
+                if row["data"]
+                else AuthorityRow(authority=row["authority"], host=row["host"])
+                for row in rows
+            ]
+
+        return [row for rows in await each(range(PARTS), of_part) for row in rows]
+
+    async def of_host(self, host: str) -> list[str]:
+        """The authorities of a host."""
+        rows = await self._session.run("authorities_of_host", shard=self._shard, host=host)
+        return [row["authority"] for row in rows]
+
+    # -- discovery -----------------------------------------------------------------------------------------------------
+    async def meet(self, authority: str, host: str) -> None:
+        """Before the first row of an authority is written. Idempotent, and mostly remembered."""
+        if authority in self._met:
+            self._met.move_to_end(authority)
+            return
+        await asyncio.gather(
+            self._session.run("authority_meet", **self._place(authority), authority=authority, host=host),
+            self._session.run("host_authority_meet", shard=self._shard, host=host, authority=authority),
+        )
+        self._met[authority] = None
+        if len(self._met) > KNOWN_MAX:
+            self._met.popitem(last=False)
+
+    async def count(self, born: Mapping[str, int]) -> None:
+        """Rows that were admitted, by host. A death before this leaves a host's count too low by one batch."""
+        async with self._counting:
+            if len(self._counted) > KNOWN_MAX:  # other cells, from nothing: those there stay what they are
+                self._counted.clear()
+                self._generation += 1
+            for host, rows in born.items():
+                self._counted[host] = self._counted.get(host, 0) + rows
+            await each(born, self._put_count)
+
+    async def _put_count(self, host: str) -> None:
+        place = self._place(host) | {"host": host}
+        writer = f"{self._writer}.{self._generation}"
+        await self._session.run("host_urls_put", **place, writer=writer, urls=self._counted[host])
+
+    def _place(self, name: str) -> dict[str, int]:
+        return {"shard": self._shard, "part": part_of(name)}
+
+
+def _row(host: str, data: bytes, urls: int) -> HostRow:
+    stored = codec.host(data) if data else HostRow(host=host)
+    return msgspec.structs.replace(stored, urls=urls)

@@ -1,6 +1,7 @@
 """The auditor over whole rings: what the governor permits it calls polite, what a governor too lax permits it finds."""
 
 import os
+from collections import Counter
 from pathlib import Path
 
 import msgspec
@@ -8,11 +9,12 @@ import pytest
 
 from limpet.config import Settings
 from limpet.config.settings import Politeness, Retries, Work
-from limpet.fetch import FetchRequest
+from limpet.fetch import FetchRequest, NetFailure
 from limpet.reconciler.audit import audit
 from limpet.reconciler.report import Report
 from limpet.testing.loop import EPOCH_US
 from limpet.testing.web import FakeAnswer, Handler
+from limpet.urlstore.sqlite import SqliteUrlStore
 from sim.politering import HTML, PoliteRing
 
 SERVER = "93.184.216.34"
@@ -89,3 +91,38 @@ def test_a_budget_that_was_not_kept_is_found(tmp_path: Path) -> None:
     assert kept.findings == []
     lax = crawled(tmp_path / "lax", STRICT, msgspec.structs.replace(STRICT, budget_per_day=100))
     assert {finding.kind for finding in lax.findings} == {"budget_exceeded", "starts_too_close"}
+
+
+TROUBLE = {
+    "broken.example": FakeAnswer(status=500),
+    "closed.example": FakeAnswer(status=403),
+    "busy.example": FakeAnswer(status=503),
+    "limited.example": FakeAnswer(status=429),
+    "deaf.example": FakeAnswer(failure=NetFailure(kind="timeout", detail="nothing came")),
+    "torn.example": FakeAnswer(headers=(HTML,), body=b"half a page", sent_body_bytes=4, ending="reset"),
+}
+
+
+def test_hosts_in_trouble_are_left_alone_as_the_auditor_wants_it(tmp_path: Path) -> None:
+    """Hours with hosts that fail, refuse or are busy, one whose robots.txt is, and a restart in between."""
+    ring = PoliteRing(tmp_path, msgspec.structs.replace(BASE, politeness=STRICT))
+    ring.folder.store_settings(ring.settings)
+    os.utime(tmp_path / "crawl" / "settings.json", ns=(EPOCH_US * 1000, EPOCH_US * 1000))
+    for number, (host, trouble) in enumerate(TROUBLE.items()):
+        address = f"93.184.218.{number + 1}"
+        ring.web.addresses[host] = address
+        ring.web.site(host, 12, msgspec.structs.replace(trouble, remote_ip=address))
+    ring.web.addresses["shut.example"] = "93.184.218.99"
+    ring.web.route("http://shut.example/robots.txt", FakeAnswer(status=503, remote_ip="93.184.218.99"))
+    ring.crawl([*(f"http://{host}/" for host in TROUBLE), "http://shut.example/"], 4_000.0)
+
+    async def nothing(_store: SqliteUrlStore) -> None:
+        return
+
+    ring.again(nothing, 4_000.0)
+    assert ring.ports.disk is not None
+    report = audit(ring.folder, disk=ring.ports.disk)
+    assert report.findings == []
+    visits = Counter(visit.url.split("/")[2] for visit in ring.web.log)
+    assert set(visits) == {*TROUBLE, "shut.example"}
+    assert all(visits[host] > 6 for host in ("broken.example", "busy.example", "deaf.example"))

@@ -51,8 +51,8 @@ def opens(row: HostRow, answer: Answer, now_us: int) -> bool:
 
 
 def is_open(row: HostRow, now_us: int) -> bool:
-    """Whether the host is left alone."""
-    return row.trips > 0 and row.wait_us > now_us
+    """Whether the host is left alone for its failures; a wait that a failed probe brought with it is another one."""
+    return row.trips > 0 and row.wait_us > now_us and row.wait_reason == BREAKER
 
 
 def probes(row: HostRow) -> bool:

@@ -114,3 +114,16 @@ def test_a_restart_forgets_nothing_of_it() -> None:
     clock.pass_seconds(again.ready_in(state))
     fail(again, clock, state)
     assert again.ready_in(state) >= 20 * MINUTE
+
+
+def test_a_probe_that_is_told_to_wait_failed_all_the_same() -> None:
+    """The short wait that a 503 begins at its headers is not the breaker's: that one doubles, whoever is longer."""
+    clock, governor = make()
+    state = ready(governor, clock, "a.example")
+    for _ in range(5):
+        fail(governor, clock, state)
+    clock.pass_seconds(governor.ready_in(state))
+    governor.wait_until(state, clock.wall_us() + 30_000_000, "http_503")
+    assert governor.answered(state, Answer.TRANSIENT) is False
+    assert 20 * MINUTE <= governor.ready_in(state) <= 25 * MINUTE
+    assert state.row.wait_reason == BREAKER

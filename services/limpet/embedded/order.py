@@ -9,7 +9,7 @@ import logging
 import msgspec
 
 from limpet.config import Settings
-from limpet.runtime.membership import StaticShare
+from limpet.membership import StaticShare
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):

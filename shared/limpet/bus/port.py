@@ -29,7 +29,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     `positions`: messages lie at numbered places, so a commit is an offset and a gap is found by comparing numbers.
     `sources`: writers have logs of their own; else all share one, and `Position.source` is 0.
     `keeps_unread`: retention waits for the reader; else only age decides.
-    `groups`: the bus can hand out partitions by itself (a hint: see `limpet.runtime.membership`).
+    `groups`: the bus can hand out partitions by itself (a hint: see `limpet.membership`).
     """
 
     positions: bool

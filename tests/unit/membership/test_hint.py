@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limpet.runtime.membership import StaticShare
+from limpet.membership import StaticShare
 
 
 @given(workers=st.integers(1, 40), shards=st.integers(1, 64))

@@ -2,9 +2,10 @@
 
 SQLite adds up each shard; the shards are read by a few threads, since it does so without holding the interpreter. Rows
 are counted from the rows themselves, so that sums by host and by reason equal what `status` says. Sites choose the
-content types and the rules: beyond `NAMES_MAX` of them the rest is summed up as one.
+media types and the rules: beyond `NAMES_MAX` of them the rest is summed up as one.
 """
 
+import re
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
@@ -19,9 +20,15 @@ from limpet.urlstore.sqlite import codes, reading
 
 THREADS: Final = 4
 NAMES_MAX: Final = 10_000
+SPELLINGS_MAX: Final = 2_000
+"""Content types of one shard, as they were spelt; there are not many more registered media types than that."""
+
 NAME_CHARS_MAX: Final = 200
 OTHER: Final = "(all others)"
 NONE: Final = "-"
+NO_TYPE: Final = "(none)"
+ODD_TYPE: Final = "(odd)"
+_TYPE: Final = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+/[!#$%&'*+.^_`|~0-9a-z-]+")
 
 
 class Sum(msgspec.Struct, kw_only=True):
@@ -61,8 +68,8 @@ def by_status(folder: Folder) -> dict[str, Sum]:
 
 
 def by_mime(folder: Folder) -> dict[str, Sum]:
-    """The same by content type; `-` without one."""
-    return _add_up(folder, lambda reader: _answers(reader, "report_mimes"))
+    """The same by media type (type/subtype); `(none)` without one, `(odd)` for what is none."""
+    return _add_up(folder, _mimes)
 
 
 def _add_up(folder: Folder, query: Query, names_max: int | None = NAMES_MAX) -> dict[str, Sum]:
@@ -114,6 +121,28 @@ def _reasons(reader: Reader) -> Found:
         yield State.LEASED.value, _in_state(State.LEASED, sum(leased.values()))
     for row in reading.clashing(reader):
         yield f"{row.state.value} {row.reason}", _in_state(row.state, 1)
+
+
+def _mimes(reader: Reader) -> Found:
+    """By media type. Types that few fetches have are left to the rest, if there are too many spellings."""
+    spelt = reader.all("report_mimes", (SPELLINGS_MAX,))
+    for mime, fetches, urls, wire_bytes in spelt:
+        yield essence_of(mime), Sum(urls=urls, fetches=fetches, wire_bytes=wire_bytes)
+    if len(spelt) == SPELLINGS_MAX:
+        rest = [total - sum(row[place + 1] for row in spelt) for place, total in enumerate(reader.all("report_all")[0])]
+        if rest[0]:
+            yield OTHER, Sum(fetches=rest[0], urls=rest[1], wire_bytes=rest[2])
+
+
+def essence_of(mime: str) -> str:
+    """Type and subtype in lower case; `(none)` where nothing was said, `(odd)` for what is no media type.
+
+    RFC 9110 §8.3.1; a wildcard is a type for requests only.
+    """
+    found = mime.partition(";")[0].strip(" \t\r\n\f").lower()
+    if not found:
+        return NO_TYPE
+    return found if _TYPE.fullmatch(found) and found[0] != "*" else ODD_TYPE
 
 
 def _answers(reader: Reader, query: str) -> Found:

@@ -5,12 +5,24 @@ from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from limpet.cli.log import annotations, as_line, as_object, code_of
 from limpet.clock import SystemClock
 from limpet.config import Facts
 from limpet.embedded.capturelog import CaptureLog, Entry, Mark
 from limpet.embedded.folder import Folder
-from limpet.embedded.sums import NAMES_MAX, OTHER, by_host, by_mime, by_reason, by_status
+from limpet.embedded.sums import (
+    NO_TYPE,
+    ODD_TYPE,
+    OTHER,
+    SPELLINGS_MAX,
+    by_host,
+    by_mime,
+    by_reason,
+    by_status,
+    essence_of,
+)
 from limpet.embedded.views import ShardViews
 from limpet.model.lifecycle import State
 from limpet.model.outcome import Outcome
@@ -260,7 +272,7 @@ def test_sums_equal_the_rows(tmp_path: Path) -> None:
         statuses = {name: (one.urls, one.fetches, one.wire_bytes) for name, one in by_status(folder).items()}
         assert statuses == {"200": (1, 1, 10), "404": (1, 1, 5), "dns": (1, 1, 0)}
         mimes = {name: one.fetches for name, one in by_mime(folder).items()}
-        assert mimes == {"text/html": 1, "text/plain": 1, "-": 1}
+        assert mimes == {"text/html": 1, "text/plain": 1, NO_TYPE: 1}
 
     with_owner(tmp_path, script)
 
@@ -284,7 +296,7 @@ def test_sites_cannot_make_a_report_endless(tmp_path: Path) -> None:
 
     async def script(owner: Owner, folder: Folder, _: ShardViews) -> None:
         store = owner.stores[3]
-        count = NAMES_MAX + 7
+        count = SPELLINGS_MAX + 7
         await store.admit([candidate(number) for number in range(count)], 1)
         claims = await store.claim("http://a.example", limit=count, now_us=5, lease_us=99, holder="h")
         ends = [
@@ -292,14 +304,49 @@ def test_sites_cannot_make_a_report_endless(tmp_path: Path) -> None:
                 claim=claim,
                 state=State.FETCHED,
                 now_us=6,
-                outcome=Outcome(fp=claim.fp, fetched_us=6, url=claim.url, status=200, mime=f"x/{number}"),
+                outcome=Outcome(fp=claim.fp, fetched_us=6, url=claim.url, status=200, mime=f"x/y{number}"),
             )
             for number, claim in enumerate(claims)
         ]
         await asyncio.gather(*(store.complete(end) for end in ends))
         found = by_mime(folder)
-        assert len(found) == NAMES_MAX + 1
-        assert found[OTHER].fetches == 7
+        assert len(found) == SPELLINGS_MAX + 1
+        assert (found[OTHER].fetches, found[OTHER].urls) == (7, 7)
         assert sum(one.fetches for one in found.values()) == count
+
+    with_owner(tmp_path, script)
+
+
+@pytest.mark.parametrize(
+    ("spelt", "essence"),
+    [
+        ("text/html", "text/html"),
+        (" Text/HTML ; charset=utf-8", "text/html"),
+        ("application/vnd.a+xml", "application/vnd.a+xml"),
+        ("", NO_TYPE),
+        ("; charset=utf-8", NO_TYPE),
+        ("html", ODD_TYPE),
+        ("text/", ODD_TYPE),
+        ("/html", ODD_TYPE),
+        ("*/*", ODD_TYPE),
+        ("a/b/c", ODD_TYPE),
+        ("text/html, text/html", ODD_TYPE),
+        ("text/h\ttml", ODD_TYPE),
+        ("text/ht\xe9l", ODD_TYPE),
+    ],
+)
+def test_media_types_are_told_by_their_essence(spelt: str, essence: str) -> None:
+    """However a site spells it; what is no media type has one name."""
+    assert essence_of(spelt) == essence
+
+
+def test_spellings_of_one_type_add_up(tmp_path: Path) -> None:
+    """Over shards, and with what is older than the rule."""
+
+    async def script(owner: Owner, folder: Folder, _: ShardViews) -> None:
+        for number, mime in enumerate(("text/html", "Text/html;charset=x", "text/html, text/html", "what ever", "")):
+            await owner.fetch(3 if number % 2 else 5, number, 100, mime=mime)
+        found = {name: (one.urls, one.fetches, one.wire_bytes) for name, one in by_mime(folder).items()}
+        assert found == {"text/html": (2, 2, 20), ODD_TYPE: (2, 2, 20), NO_TYPE: (1, 1, 10)}
 
     with_owner(tmp_path, script)

@@ -50,10 +50,14 @@ FROM outcome AS o JOIN url AS u ON u.id = o.url
 GROUP BY o.answer;
 
 -- name: report_mimes
--- The same by content type.
+-- The same by content type as it was spelt: those with the most fetches, so many of them.
 SELECT o.mime, count(*), sum(o.fetched_us = u.latest_us), sum(o.wire_bytes)
 FROM outcome AS o JOIN url AS u ON u.id = o.url
-GROUP BY o.mime;
+GROUP BY o.mime ORDER BY 2 DESC LIMIT ?;
+
+-- name: report_all
+-- All fetches: how many, of how many URLs the latest, and bytes.
+SELECT count(*), sum(o.fetched_us = u.latest_us), sum(o.wire_bytes) FROM outcome AS o JOIN url AS u ON u.id = o.url;
 
 -- name: authorities
 -- Ids of authorities, and the names of their hosts.

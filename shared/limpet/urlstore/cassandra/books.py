@@ -1,13 +1,15 @@
 """Everything of a shard beside its rows and due index, put together."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from limpet.clock import Clock
+from limpet.model.lifecycle import State
 from limpet.runtime.randomness import Random
 from limpet.urlstore import counters
 from limpet.urlstore.cassandra.exits import Exits
 from limpet.urlstore.cassandra.hosts import Hosts
-from limpet.urlstore.cassandra.jobs import Jobs
+from limpet.urlstore.cassandra.jobs import OPEN, REVIEW, Jobs
 from limpet.urlstore.cassandra.led import Led
 from limpet.urlstore.cassandra.ledger import Rejects, Repairs, Requests, Seeds, Totals
 from limpet.urlstore.cassandra.notices import Notices
@@ -27,7 +29,7 @@ class Books:
 
     def __init__(self, session: Session, shard: int, *, epoch: int, clock: Clock, random: Random) -> None:
         writer = random.token(WRITER_BYTES).hex()
-        self._session = session
+        self._session, self._shard = session, shard
         self.totals = Totals(session, shard, writer, clock)
         self.hosts = Hosts(session, shard, Led(epoch, clock), writer)
         self.seeds = Seeds(session, shard)
@@ -83,6 +85,19 @@ class Books:
         """What was counted so far is durable afterwards."""
         await self.requests.flush()
         await self.totals.flush()
+
+    async def listing(self) -> dict[str, int]:
+        """What is counted by listing it, under the names of `limpet.urlstore.counters`."""
+        jobs = Counter(job.state for job in await self.jobs.all())
+        clashes = len(await self._session.run("clash_keys", shard=self._shard))
+        return {
+            counters.JOBS_OPEN: jobs[OPEN],
+            counters.JOBS_REVIEW: jobs[REVIEW],
+            counters.REPAIRS_OPEN: len(await self.repairs.all()),
+            counters.REJECTED: sum(reject.count for reject in await self.rejects.all()),
+            counters.CLASHES: clashes,
+            counters.of_state(State.REVIEW): clashes,
+        }
 
     async def _depth_of(self, fp: bytes) -> int | None:
         row = await self._session.one("url_get", fp=fp)

@@ -1,0 +1,63 @@
+"""Counters of a shard and of the whole crawl, from what the last sweeps counted and from the totals of each writer.
+
+Gauges are snapshots, dated: they say what the sweeps met, piece by piece. Totals only grow, so that the larger of a
+recount and of the writers' own sums is the better answer: a recount knows nothing of what came since, the sums nothing
+of what a dead writer had not flushed.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from limpet.urlstore import counters
+from limpet.urlstore.cassandra import codec
+from limpet.urlstore.cassandra.guarded import each
+from limpet.urlstore.cassandra.ledger import Totals
+from limpet.urlstore.cassandra.session import Session
+
+LISTED: Final = -1
+"""Beside the pieces: what is counted by listing it, such as jobs."""
+
+
+class Snapshot(NamedTuple):
+    """Counts, and when the oldest of them was taken (0 = nothing was swept whole yet)."""
+
+    counts: dict[str, int]
+    at_us: int
+
+
+async def snapshot(session: Session, shard: int) -> Snapshot:
+    """What the last whole sweep of each piece counted of a shard."""
+    rows = await session.run("snapshots_of", shard=shard)
+    counts: Counter[str] = Counter()
+    for row in rows:
+        counts.update(codec.numbers(row["data"]))
+    return Snapshot(dict(counts), min((row["at_us"] for row in rows if row["piece"] != LISTED), default=0))
+
+
+def merged(counted: dict[str, int], totals: dict[str, int]) -> dict[str, int]:
+    """Gauges as counted; of a total, the larger."""
+    grown = {name: max(counted.get(name, 0), count) for name, count in totals.items() if name in counters.TOTALS}
+    return counted | grown
+
+
+async def counters_of(session: Session, shard: int, totals: Totals) -> dict[str, int]:
+    """See `UrlStore.counters`."""
+    return merged((await snapshot(session, shard)).counts, await totals.all())
+
+
+async def status(session: Session, shards: Iterable[int]) -> Snapshot:
+    """The sums over all shards, and when the oldest part was counted; two small reads a shard."""
+
+    async def of(shard: int) -> Snapshot:
+        counted = await snapshot(session, shard)
+        total: Counter[str] = Counter()
+        for row in await session.run("tallies", shard=shard):
+            total.update(codec.numbers(row["data"]))
+        return Snapshot(merged(counted.counts, dict(total)), counted.at_us)
+
+    found = await each(shards, of)
+    sums: Counter[str] = Counter()
+    for one in found:
+        sums.update(one.counts)
+    return Snapshot(dict(sums), min((one.at_us for one in found if one.at_us), default=0))

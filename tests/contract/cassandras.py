@@ -1,11 +1,13 @@
 """Keyspaces on a real Cassandra for the suites of the URL store."""
 
 import asyncio
+import zlib
 from typing import Any
 
 import msgspec
 
 from limpet.clock import SystemClock
+from limpet.schemas.cql import migrations
 from limpet.urlstore.cassandra import CassandraSettings, migrate
 from limpet.urlstore.cassandra.driver import cluster
 from servers import Service
@@ -14,13 +16,17 @@ KEPT = frozenset({"migrations"})
 
 
 def keyspace(servers: Service, name: str = "crawl", **changes: Any) -> CassandraSettings:
-    """One more keyspace with the tables of this release. `changes`: of the settings."""
+    """One more keyspace with the tables of this release. `changes`: of the settings.
+
+    Its name carries a digest of the tables: servers that are kept up may hold those of yesterday.
+    """
+    tables = zlib.crc32(repr(migrations()).encode())
     found = servers.endpoints()
     settings = CassandraSettings(
         contact_points=tuple(found["contact_points"]),
         port=found["port"],
         datacenter=found["datacenter"],
-        keyspace=name,
+        keyspace=f"{name}_{tables:08x}",
         replication=min(3, len(found["contact_points"])),
     )
     settings = msgspec.structs.replace(settings, **changes)

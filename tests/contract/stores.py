@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from contract.cassandras import empty
 from limpet.clock import SystemClock
 from limpet.model.lifecycle import State
 from limpet.model.outcome import Outcome
@@ -16,6 +17,7 @@ from limpet.schemas.sqlite import shard_schema
 from limpet.segments.port import Location
 from limpet.testing.chance import SeededRandom
 from limpet.urlstore import Candidate, Claim, Completion, Job, ParseOutput, UrlStore
+from limpet.urlstore.cassandra import CassandraSettings, CassandraUrlStore, Session
 from limpet.urlstore.sqlite import SqliteUrlStore
 
 T = TypeVar("T")
@@ -81,11 +83,62 @@ class SqliteRig:
             self.file = self.runner = None
 
 
+SERVED = "cassandra"
+"""The adapter that needs a real server."""
+
 STORES: dict[str, Callable[[Path], StoreRig]] = {
     "sqlite": lambda folder: SqliteRig(folder, threaded=False),
     "sqlite-threaded": lambda folder: SqliteRig(folder, threaded=True),
 }
 """Every adapter; one more is one line more."""
+
+
+class StillClock:
+    """Stands at the beginning of time: the contract's scenarios tell the time themselves."""
+
+    def wall_us(self) -> int:
+        return 0
+
+    def monotonic(self) -> float:
+        return 0.0
+
+    def boot_us(self) -> int:
+        return 0
+
+    def boot_id(self) -> str:
+        return "boot"
+
+    async def sleep(self, seconds: float) -> None:
+        await SystemClock().sleep(seconds)
+
+
+class CassandraRig:
+    """A shard in a keyspace on a real server, which is emptied first."""
+
+    def __init__(self, settings: CassandraSettings) -> None:
+        self._settings = settings
+        self._owners = 0
+        self.session: Session | None = None
+        self.store: CassandraUrlStore | None = None
+
+    async def open(self) -> UrlStore:
+        if not self._owners:
+            await asyncio.to_thread(empty, self._settings)
+        self._owners += 1
+        self.session = await Session.open(self._settings)
+        random = SeededRandom(self._owners)
+        self.store = CassandraUrlStore(self.session, 7, clock=StillClock(), random=random, epoch=self._owners)
+        return self.store
+
+    async def close(self) -> None:
+        if self.store is not None:
+            await self.store.close()
+        await self.kill()
+
+    async def kill(self) -> None:
+        if self.session is not None:
+            await self.session.close()
+            self.session = self.store = None
 
 
 def run(rig: StoreRig, scenario: Callable[[UrlStore], Coroutine[Any, Any, T]]) -> T:
@@ -102,8 +155,8 @@ def run(rig: StoreRig, scenario: Callable[[UrlStore], Coroutine[Any, Any, T]]) -
 
 
 def fp(number: int) -> bytes:
-    """A fingerprint, scattered like real ones."""
-    return (number * 0x9E3779B97F4A7C15F39CC0605CEDC835 % 2**128).to_bytes(16, "big")
+    """A fingerprint. They are in the order of their numbers, so that it is the order of equal due times everywhere."""
+    return number.to_bytes(4, "big") + (number * 0x9E3779B97F4A7C15F39CC060 % 2**96).to_bytes(12, "big")
 
 
 def candidate(number: int, authority: str = A, **changes: Any) -> Candidate:

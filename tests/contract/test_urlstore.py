@@ -9,9 +9,11 @@ import pytest
 from contract.stores import (
     LEASE_US,
     POISON,
+    SERVED,
     STORES,
     A,
     B,
+    CassandraRig,
     StoreRig,
     candidate,
     check_counters,
@@ -41,9 +43,11 @@ from limpet.urlstore import (
 )
 
 
-@pytest.fixture(params=sorted(STORES))
+@pytest.fixture(params=[*sorted(STORES), pytest.param(SERVED, marks=pytest.mark.servers)])
 def rig(request: pytest.FixtureRequest, tmp_path: Path) -> StoreRig:
     """One adapter."""
+    if request.param == SERVED:
+        return CassandraRig(request.getfixturevalue("cassandra_crawl"))
     return STORES[request.param](tmp_path)
 
 

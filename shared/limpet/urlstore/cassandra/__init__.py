@@ -8,8 +8,19 @@ from cassandra.query import UNSET_VALUE
 from limpet.urlstore.cassandra.migrate import migrate, pending
 from limpet.urlstore.cassandra.session import Row, Session, Tally, Verdict
 from limpet.urlstore.cassandra.settings import CassandraSettings
+from limpet.urlstore.cassandra.store import CassandraUrlStore
 
 UNSET = UNSET_VALUE
 """A cell that a statement names and is not to write."""
 
-__all__ = ["UNSET", "CassandraSettings", "Row", "Session", "Tally", "Verdict", "migrate", "pending"]
+__all__ = [
+    "UNSET",
+    "CassandraSettings",
+    "CassandraUrlStore",
+    "Row",
+    "Session",
+    "Tally",
+    "Verdict",
+    "migrate",
+    "pending",
+]

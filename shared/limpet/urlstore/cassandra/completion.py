@@ -44,6 +44,10 @@ class Outcomes:
                 length=place.length,
             )
 
+    async def row(self, fp: bytes) -> Row | None:
+        """The row that an outcome belongs to."""
+        return await self._session.one("url_get", fp=fp)
+
     async def written(self, outcome: Outcome, stamp: bytes) -> bool:
         """Whether the stored outcome is from the write with that stamp."""
         row = await self._session.one("outcome_written", fp=outcome.fp, fetched_us=outcome.fetched_us)
@@ -88,9 +92,13 @@ class Completions:
         self._reading, self._moves = reading, moves
         self._outcomes, self._ledger = outcomes, ledger
 
+    def check(self, completion: Completion) -> None:
+        """Raises `IllegalTransitionError` before anything is written."""
+        move(State.LEASED, completion.state, Actor.CRAWLNODE)
+
     async def complete(self, completion: Completion) -> bool:
         """End a claim; False when its lease is over or another's."""
-        move(State.LEASED, completion.state, Actor.CRAWLNODE)
+        self.check(completion)
         claim = completion.claim
         at_us = await self._prepare(completion)
         if at_us is None:
@@ -112,7 +120,7 @@ class Completions:
         """What has to be durable before the row says so; the row's position then. None: it is too late already."""
         claim = completion.claim
         if claim.lease_us <= completion.now_us and not self._renewed(claim, completion.now_us):
-            row = await self._moves.writes.session.one("url_get", fp=claim.fp)
+            row = await self._outcomes.row(claim.fp)
             if row is None or row["claim"] != claim.token or row["lease_us"] <= completion.now_us:
                 return None
         work: list[Any] = []

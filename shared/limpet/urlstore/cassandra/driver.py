@@ -12,6 +12,8 @@ from cassandra.query import dict_factory
 
 from limpet.urlstore.cassandra.settings import CassandraSettings
 
+PROTOCOL: Final = 5
+"""Of Cassandra 4.0 and later."""
 SERIAL: Final = "serial"
 """Name of the profile of reads that first settle what is under way on their partition."""
 
@@ -41,6 +43,7 @@ def cluster(settings: CassandraSettings) -> Cluster:
     return Cluster(
         list(settings.contact_points),
         port=settings.port,
+        protocol_version=PROTOCOL,
         connect_timeout=settings.connect_seconds_max,
         control_connection_timeout=settings.connect_seconds_max,
         execution_profiles={

@@ -9,10 +9,6 @@ from limpet.schemas.cql import Migration, migrations
 from limpet.urlstore.cassandra import driver, errors
 from limpet.urlstore.cassandra.settings import CassandraSettings
 
-_TABLE = "CREATE TABLE IF NOT EXISTS migrations (name text PRIMARY KEY, applied_us bigint)"
-_DONE = "SELECT name FROM migrations"
-_NOTE = "INSERT INTO migrations (name, applied_us) VALUES (%s, %s)"
-
 
 async def migrate(settings: CassandraSettings, clock: Clock) -> list[str]:
     """Create what is missing; the names of the migrations that were applied now.
@@ -38,12 +34,13 @@ def _migrate(settings: CassandraSettings, clock: Clock) -> list[str]:
             f"{{'class': 'NetworkTopologyStrategy', '{settings.datacenter}': {settings.replication}}}"
         )
         session.set_keyspace(settings.keyspace)
-        session.execute(_TABLE)
-        missing = _missing(session, settings)
+        session.execute("CREATE TABLE IF NOT EXISTS migrations (name text PRIMARY KEY, applied_us bigint)")
+        missing = lacking(session, settings)
         for migration in missing:
             for statement in migration.statements:
                 session.execute(statement)
-            session.execute(_NOTE, (migration.name, clock.wall_us()))
+            note = "INSERT INTO migrations (name, applied_us) VALUES (%s, %s)"
+            session.execute(note, (migration.name, clock.wall_us()))
         return [migration.name for migration in missing]
     except LimpetError:
         raise
@@ -56,7 +53,7 @@ def _migrate(settings: CassandraSettings, clock: Clock) -> list[str]:
 def _pending(settings: CassandraSettings) -> list[str]:
     cluster = driver.cluster(settings)
     try:
-        return [migration.name for migration in _missing(cluster.connect(settings.keyspace), settings)]
+        return [migration.name for migration in lacking(cluster.connect(), settings)]
     except LimpetError:
         raise
     except Exception as error:
@@ -65,8 +62,17 @@ def _pending(settings: CassandraSettings) -> list[str]:
         cluster.shutdown()
 
 
-def _missing(session: Any, settings: CassandraSettings) -> list[Migration]:
-    done = {row["name"] for row in session.execute(_DONE)}
+def require(session: Any, settings: CassandraSettings) -> None:
+    """Raises `CannotGoOn` for a keyspace that is not of this release, asked through the driver's session."""
+    missing = lacking(session, settings)
+    if missing:
+        raise CannotGoOn(f"keyspace {settings.keyspace} lacks {missing[0].name}: run `limpet init`")
+
+
+def lacking(session: Any, settings: CassandraSettings) -> list[Migration]:
+    """Migrations that a keyspace lacks, asked through the driver's session. Raises `CannotGoOn` for a later release."""
+    found = session.execute(f"SELECT name FROM {settings.keyspace}.migrations")  # noqa: S608 - the name was checked
+    done = {row["name"] for row in found}
     known = migrations()
     strange = sorted(done - {migration.name for migration in known})
     if strange:

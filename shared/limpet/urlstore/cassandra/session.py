@@ -5,10 +5,11 @@ from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final, NamedTuple, Self
 
-from limpet.model.errors import Definite
+from limpet.model.errors import CannotGoOn, Definite
 from limpet.schemas.cql import queries
 from limpet.urlstore.cassandra import driver, errors
 from limpet.urlstore.cassandra.bridge import Answers, Rows
+from limpet.urlstore.cassandra.migrate import require
 from limpet.urlstore.cassandra.settings import CassandraSettings
 
 Row = dict[str, Any]
@@ -55,10 +56,17 @@ class Session:
 
     @classmethod
     async def open(cls, settings: CassandraSettings) -> Self:
-        """Connect to a keyspace that exists (see `migrations`). Raises `Definite` if no host answers, `CannotGoOn`."""
+        """Connect to a keyspace with the tables of this release (see `migrate`).
+
+        Raises `Definite` if no host answers, `CannotGoOn` for what another attempt cannot mend.
+        """
         cluster = driver.cluster(settings)
         try:
-            connected = await asyncio.to_thread(cluster.connect, settings.keyspace)
+            connected = await asyncio.to_thread(cluster.connect)
+            await asyncio.to_thread(require, connected, settings)
+        except CannotGoOn:
+            await asyncio.to_thread(cluster.shutdown)
+            raise
         except Exception as error:
             await asyncio.to_thread(cluster.shutdown)
             raise errors.of_connect(error, f"keyspace {settings.keyspace}") from error
@@ -146,7 +154,9 @@ class Session:
     async def _prepare(self, name: str) -> Any:
         task = self._prepared.get(name)
         if task is None or (task.done() and task.exception() is not None):
-            task = asyncio.ensure_future(asyncio.to_thread(self._session.prepare, queries()[name]))
+            task = asyncio.ensure_future(
+                asyncio.to_thread(self._session.prepare, queries()[name], keyspace=self._settings.keyspace)
+            )
             self._prepared[name] = task
         try:
             return await asyncio.shield(task)

@@ -7,11 +7,11 @@ what is under way; if the guard still holds there, the same write, with the same
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from limpet.model.errors import Definite, Indefinite
 from limpet.runtime.randomness import Random
-from limpet.urlstore.cassandra.session import Row, Session
+from limpet.urlstore.cassandra.session import Row
 
 STAMP_BYTES: Final = 16
 ATTEMPTS_MAX: Final = 3
@@ -35,11 +35,37 @@ def ruling(row: Row | None, stamp: bytes, guard: Guard) -> bool | None:
     return None if guard(row) else False
 
 
+class Answer(Protocol):
+    """See `Verdict`."""
+
+    @property
+    def applied(self) -> bool:
+        """Whether it says so."""
+        ...
+
+    @property
+    def row(self) -> Row | None:
+        """Cells as they are, when it was not."""
+        ...
+
+
+class Conditional(Protocol):
+    """What is needed of a `Session`."""
+
+    async def conditional(self, name: str, /, **params: Any) -> Answer:
+        """See `Session.conditional`."""
+        ...
+
+    async def settled(self, name: str, /, **params: Any) -> Row | None:
+        """See `Session.settled`."""
+        ...
+
+
 class Writes:
     """Guarded writes of one process."""
 
-    def __init__(self, session: Session, random: Random) -> None:
-        self.session = session
+    def __init__(self, session: Conditional, random: Random) -> None:
+        self._session = session
         self._random = random
 
     def stamp(self) -> bytes:
@@ -65,7 +91,7 @@ class Writes:
         silence: Indefinite | None = None
         for _ in range(ATTEMPTS_MAX):
             try:
-                verdict = await self.session.conditional(name, fp=fp, stamp=stamp, **params)
+                verdict = await self._session.conditional(name, fp=fp, stamp=stamp, **params)
             except Indefinite as error:
                 silence = error
             else:
@@ -85,8 +111,6 @@ class Writes:
     async def settled(self, fp: bytes) -> Row | None:
         """A row, once everything that was under way on it has ended. Raises `Indefinite` when it cannot be read."""
         try:
-            return await self.session.settled("url_get", fp=fp)
+            return await self._session.settled("url_get", fp=fp)
         except Definite as error:
-            raise Indefinite(
-                f"row {fp.hex()} could not be read after a write that was not answered: {error}"
-            ) from error
+            raise Indefinite(f"row {fp.hex()} not to be read after a write without an answer: {error}") from error

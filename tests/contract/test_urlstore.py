@@ -28,6 +28,7 @@ from contract.stores import (
     output,
     retried,
     run,
+    settle,
 )
 from limpet.model.lifecycle import IllegalTransitionError, State
 from limpet.segments import Location
@@ -977,6 +978,7 @@ def test_unparsed_lists_fetched_outcomes_with_neither_output_nor_job(rig: StoreR
         await store.adopt(outcome(candidate(7), 90), State.FETCHED, "", 91)
         await store.accept_outputs([output(0, 20), output(2, 22)])
         await store.put_job(job(3, 23))
+        await settle(store)
         found = await store.unparsed(1, before_us=26, limit=9)
         assert [one.fp for one in found] == [fp(1), fp(4), fp(5)]
         assert [one.fp for one in await store.unparsed(1, before_us=10**9, limit=2)] == [fp(1), fp(4)]
@@ -1226,6 +1228,7 @@ def test_a_killed_store_can_be_reopened_again_and_again(rig: StoreRig) -> None:
             assert await store.admit([candidate(life)], now_us=life) == [AdmitResult.NEW]
             await rig.kill()
         store = await rig.open()
+        await settle(store)
         assert (await store.counters())["admitted"] == 5
         await rig.close()
 

@@ -14,6 +14,9 @@ from limpet.urlstore.cassandra.core import Core
 from limpet.urlstore.cassandra.dueindex import FOREVER_US
 from limpet.urlstore.cassandra.operator import Operator
 from limpet.urlstore.cassandra.session import Row, Session
+from limpet.urlstore.cassandra.snapshots import counters_of
+from limpet.urlstore.cassandra.sweep import Policy, Sweep
+from limpet.urlstore.cassandra.unparsed import Unparsed
 from limpet.urlstore.cassandra.view import View
 from limpet.urlstore.types import (
     AdmitResult,
@@ -43,10 +46,11 @@ class CassandraUrlStore:
     """
 
     def __init__(self, session: Session, shard: int, *, clock: Clock, random: Random, epoch: int | None = None) -> None:
-        self._shard = shard
+        self._session, self._shard, self._clock, self._random = session, shard, clock, random
         self.books = Books(session, shard, epoch=epoch or NOT_OWNED, clock=clock, random=random)
         self.core = Core(session, shard, self.books, clock=clock, random=random, owner=epoch is not None)
         self._view = View(session, shard, self.core.index)
+        self._unparsed = Unparsed(session, shard, self.books.parse)
         self._operator = Operator(
             session,
             self.books.hosts,
@@ -70,6 +74,15 @@ class CassandraUrlStore:
         """The end of this object; the session stays open."""
         await self._operator.close()
         await self.flush()
+
+    async def recount(self, parser_version: int, *, grace_us: int = 0) -> None:
+        """Sweep the whole keyspace at once: for small crawls and for checks. A reconciler sweeps piece by piece."""
+        await self.sweep(self._shard, Policy(1, parser_version, grace_us=grace_us)).all_at_once()
+
+    def sweep(self, piece: int, policy: Policy) -> Sweep:
+        """The sweep of a piece of the token ring, on behalf of this shard."""
+        parse, listing = self.books.parse, self.books.listing
+        return Sweep(self._session, piece, policy, parse, listing, clock=self._clock, random=self._random)
 
     # -- discovery ---------------------------------------------------------------------------------------------------
     async def admit(self, candidates: Sequence[Candidate], now_us: int) -> list[AdmitResult]:
@@ -219,7 +232,7 @@ class CassandraUrlStore:
     async def counters(self) -> dict[str, int]:
         """See `UrlStore.counters`. Totals of this process are as of now, and durable; gauges are those of the sweep."""
         await self.flush()
-        return await self.books.totals.all()
+        return await counters_of(self._session, self._shard, self.books.totals)
 
     # -- parse -------------------------------------------------------------------------------------------------------
     async def accept_outputs(self, outputs: Sequence[ParseOutput], job: Job | None = None) -> list[bool]:
@@ -251,8 +264,8 @@ class CassandraUrlStore:
         return await self.books.jobs.rearm(now_us)
 
     async def unparsed(self, parser_version: int, before_us: int, limit: int) -> list[Outcome]:
-        """See `UrlStore.unparsed`."""
-        raise NotImplementedError
+        """See `UrlStore.unparsed`. What the last sweeps found of it."""
+        return await self._unparsed.find(parser_version, before_us, limit)
 
     # -- repair and notices ------------------------------------------------------------------------------------------
     async def put_repair(self, item: RepairItem) -> None:

@@ -2,7 +2,9 @@
 
 import pytest
 
+from e2e.command import limpet
 from e2e.rudecrawl import RudeCrawl, show
+from limpet.robots import ODDITIES, Oddity
 
 SECOND_US = 1_000_000
 MINUTES_5_US = 300_000_000
@@ -70,6 +72,25 @@ def test_a_robots_txt_that_allows_is_asked_once(rude: RudeCrawl, habit: str) -> 
 def test_an_unreachable_robots_txt_is_asked_once_a_wait(rude: RudeCrawl, habit: str) -> None:
     """A host in trouble is not hammered for its robots.txt."""
     assert rude.asked(habit, "/robots.txt") == 1
+
+
+@pytest.mark.parametrize(("habit", "oddity"), [("robots-html", "html"), ("robots-2mb", "too_large")])
+def test_a_robots_txt_that_is_none_is_shown_where_the_operator_looks(
+    rude: RudeCrawl, habit: str, oddity: Oddity
+) -> None:
+    """In the list of hosts, of a URL, and among the sums; the crawl goes by what lines there are."""
+    assert rude.show(habit)["robots_oddity"] == oddity
+    host = authority(rude, habit).partition("://")[2].partition(":")[0]
+    listed = {one["host"]: one["robots_oddities"] for one in limpet("hosts", rude.folder, "--json").json}
+    assert listed[host] == [oddity]
+    assert f"robots_{oddity}" in limpet("hosts", rude.folder).stdout
+    assert ODDITIES[oddity] in limpet("hosts", rude.folder, host).stdout
+    assert ODDITIES[oddity] in limpet("show", rude.folder, rude.url(habit)).stdout
+    sums = {
+        one["reason"]: one.get("servers", 0) for one in limpet("report", rude.folder, "--by", "reason", "--json").json
+    }
+    assert sums[f"robots.txt {oddity}"] == 1
+    assert f"robots.txt {oddity}\t1 server\t" in limpet("report", rude.folder, "--by", "reason").stdout
 
 
 def test_five_redirects_are_followed_and_no_sixth(rude: RudeCrawl) -> None:

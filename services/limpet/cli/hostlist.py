@@ -13,6 +13,7 @@ from limpet.embedded.hostsview import HostNow, HostsView
 from limpet.embedded.orderbook import OrderBook
 from limpet.embedded.views import ShardViews
 from limpet.politeness.orders import BLOCKED, OPERATOR_SLOW, PAUSED
+from limpet.robots import ODDITIES
 
 EXIT_DONE: Final = 0
 _ORDERS: Final = {PAUSED: "paused", BLOCKED: "blocked", OPERATOR_SLOW: "slowed"}
@@ -38,6 +39,7 @@ def list_hosts(folder: Folder, only: str | None, *, as_json: bool) -> int:
 def _line(host: HostNow, clock: Clock) -> str:
     marks = [_ORDERS[host.order]] if host.order else []
     marks += ["slow"] if host.slow else []
+    marks += [f"robots_{oddity}" for oddity in host.robots_oddities]
     fields = [host.host, f"{host.queued:,}", _seconds(host.gap_seconds), host.gap_reason]
     return "\t".join([*fields, _when(host, clock), host.next_reason or "-", ",".join(marks) or "-"])
 
@@ -70,6 +72,8 @@ def _in_full(host: HostNow, clock: Clock) -> list[str]:
         left = (one.wait_us - clock.wall_us()) / 1e6
         wait = f", waits {show_duration(left)} ({one.wait_reason})" if left > 0 else ""
         lines.append(f"  server    {one.authority}: {one.queued:,} queued{wait}")
+        if one.robots_oddity is not None:
+            lines.append(f"            its robots.txt is {ODDITIES[one.robots_oddity]}")
     return lines
 
 

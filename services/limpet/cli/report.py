@@ -6,13 +6,14 @@ from typing import Any, Final
 from limpet.cli.opening import open_crawl
 from limpet.cli.printing import print_json, print_lines
 from limpet.cli.reading import rejects_by_rule
-from limpet.cli.units import show_bytes
+from limpet.cli.units import show_bytes, show_count
 from limpet.embedded.folder import Folder
-from limpet.embedded.sums import Sum, by_host, by_mime, by_reason, by_status
+from limpet.embedded.sums import Sum, by_host, by_mime, by_reason, by_status, odd_robots
 from limpet.embedded.views import ShardViews
 
 _SUMS: Final = {"host": by_host, "status": by_status, "mime": by_mime, "reason": by_reason}
 REJECTED: Final = "left out "
+ROBOTS: Final = "robots.txt "
 
 
 def report(arguments: argparse.Namespace) -> int:
@@ -22,11 +23,14 @@ def report(arguments: argparse.Namespace) -> int:
     found = _SUMS[by](folder)
     lines = sorted(found.items(), key=lambda item: (-item[1].urls, -item[1].fetches, item[0]))
     left_out = _left_out(folder) if by == "reason" else {}
+    odd = odd_robots(folder) if by == "reason" else {}
     if arguments.json:
-        print_json([_as_json(by, name, total) for name, total in lines] + _left_out_json(left_out))
+        odd_json = [{"reason": f"{ROBOTS}{oddity}", "servers": servers} for oddity, servers in odd.items()]
+        print_json([_as_json(by, name, total) for name, total in lines] + _left_out_json(left_out) + odd_json)
     else:
         print_lines([f"{by}\tURLs\tfetches\tbytes", *(_line(by, *item) for item in lines)])
         print_lines(f"{REJECTED}{rule}\t{links:,} links\t-\t-" for rule, links in left_out.items())
+        print_lines(f"{ROBOTS}{oddity}\t{show_count(servers, 'server')}\t-\t-" for oddity, servers in odd.items())
     return 0
 
 

@@ -22,6 +22,7 @@ from limpet.model.lifecycle import State
 from limpet.model.outcome import Outcome
 from limpet.model.urls import split
 from limpet.politeness.orders import BLOCKED, NO_ORDER, PAUSED, HostOrder
+from limpet.robots import ODDITIES, Oddity, stored_oddity
 from limpet.runtime.sqlitetx import Reader
 from limpet.urlstore import ParseOutput, UrlRow
 from limpet.urlstore.sqlite import ShardView, reading
@@ -53,12 +54,17 @@ def show(arguments: argparse.Namespace) -> int:
         outcomes = [(outcome, _parsed(view, outcome)) for outcome in view.outcomes(row.fp)]
         via = _url_of(views, row.via)
         waits = views.read_one(finder.shard(url), lambda reader: _waits(reader, row, order, SystemClock().wall_us()))
+        oddity = views.read_one(finder.shard(url), lambda reader: _robots_oddity(reader, row))
     if arguments.json:
         shown = [_outcome_json(*found) for found in outcomes]
         more = {"via": via, "lease_us": row.lease_us, "holder": row.holder, "waits": msgspec.to_builtins(waits)}
+        more["robots_oddity"] = oddity
         print_json({**row_json(row), "known": True, **more, "outcomes": shown})
     else:
-        print_lines(_row_lines(row, via, waits) + [line for found in outcomes for line in _outcome_lines(*found)])
+        robots = [] if oddity is None else [f"  robots    the server's robots.txt is {ODDITIES[oddity]}"]
+        print_lines(
+            _row_lines(row, via, waits) + robots + [line for found in outcomes for line in _outcome_lines(*found)]
+        )
     return 0
 
 
@@ -99,6 +105,12 @@ def _waits(reader: Reader, row: UrlRow, order: HostOrder, now_us: int) -> list[W
     times += [(one.wait_us, one.wait_reason) for one in (authority, host) if one is not None]
     later = sorted((pair for pair in times if pair[0] > now_us), reverse=True)
     return waits + [Wait(until_us=until_us, reason=reason) for until_us, reason in later]
+
+
+def _robots_oddity(reader: Reader, row: UrlRow) -> Oddity | None:
+    """Why the robots.txt that decides cannot be read as one, None if it can."""
+    authority = reading.authority(reader, row.authority)
+    return None if authority is None else stored_oddity(authority.robots)
 
 
 def _outcome_json(outcome: Outcome, parsed: ParseOutput | None) -> dict[str, Any]:

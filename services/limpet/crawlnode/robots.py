@@ -28,6 +28,7 @@ from limpet.model.verdict import TLS_CERTIFICATE
 from limpet.obs import log_event
 from limpet.politeness import Governor, HostState, Permit, longest_wait_us
 from limpet.robots import (
+    ODDITIES,
     Fetch,
     Follow,
     HttpAnswer,
@@ -42,8 +43,9 @@ from limpet.robots import (
     crawl_delay_of,
     gives_up,
     next_step,
+    oddity_of,
 )
-from limpet.robots.retrieval.answers import DAY_US, UNPARSEABLE, Failing
+from limpet.robots.retrieval.answers import DAY_US, Failing
 from limpet.robots.retrieval.state import RetryPolicy
 from limpet.runtime import Random
 from limpet.urlstore import AuthorityRow, UrlStore
@@ -217,8 +219,11 @@ class RobotsDesk:
             log_event(
                 _LOG, logging.INFO, "robots.txt is forbidden, which allows", authority=authority, reason=settled.reason
             )
-        if settled.reason == UNPARSEABLE:
-            log_event(_LOG, logging.WARNING, "robots.txt is unparseable and has no rules", authority=authority)
+        odd = oddity_of(settled.body, settled.reason)
+        if odd is not None:
+            log_event(
+                _LOG, logging.WARNING, "robots.txt cannot be read as one", authority=authority, reason=ODDITIES[odd]
+            )
 
     async def _settle(self, authority: str, permit: Permit, store: UrlStore) -> Settled | None:
         """Hop by hop, each under the permit of the host it goes to. None: this process stops, and waits no longer."""

@@ -6,6 +6,7 @@ cannot drift from what is done.
 """
 
 import asyncio
+import hashlib
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -21,7 +22,7 @@ from limpet.fetch import Owned
 from limpet.fetch.denylist import packed
 from limpet.politeness import Governor, HostState
 from limpet.politeness.orders import NO_ORDER, OPERATOR_SLOW, Orders
-from limpet.robots import RobotsState, crawl_delay_of
+from limpet.robots import Oddity, RobotsState, oddity_of, stored_delay
 from limpet.runtime.sqlitetx import Reader
 from limpet.urlstore import HostRow
 from limpet.urlstore.sqlite import reading
@@ -39,6 +40,7 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True):
     due_us: int
     wait_us: int
     wait_reason: str
+    robots_oddity: Oddity | None = None  # why its robots.txt cannot be read as one
 
 
 class HostNow(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,6 +62,7 @@ class HostNow(msgspec.Struct, frozen=True, kw_only=True):
     response_us: int
     breaker_trips: int
     authorities: list[Waiting]
+    robots_oddities: list[Oddity]
 
 
 class HostsView:
@@ -78,7 +81,7 @@ class HostsView:
         self._clock = clock
         self._governor = Governor(clock, settings.politeness, owned.covers_host, owns_address=owns_address)
         self._governor.obey(orders)
-        self._delays: dict[bytes, float] = {}
+        self._read: dict[tuple[bytes, str], tuple[float, Oddity | None]] = {}
         self.told: Callable[[], dict[str, tuple[int, Reasons]]] = self._ask
 
     def hosts(self, only: str | None = None) -> list[HostNow]:
@@ -117,9 +120,11 @@ class HostsView:
         self, shard: int, row: HostRow, found: list[tuple[Waiting, bytes]], told: tuple[int, Reasons] | None
     ) -> HostNow:
         state = self._governor.meet(row)
-        for _, robots in found:
-            self._governor.set_crawl_delay(state, self._delay(robots))
-        authorities = [one for one, _ in found]
+        authorities: list[Waiting] = []
+        for one, robots in found:
+            delay_seconds, oddity = self._robots(robots)
+            self._governor.set_crawl_delay(state, delay_seconds)
+            authorities.append(msgspec.structs.replace(one, robots_oddity=oddity))
         gaps = self._governor.gaps(state)
         next_us, reason = self._next(state, authorities, told)
         order = self._orders.get(row.host, NO_ORDER)
@@ -140,6 +145,7 @@ class HostsView:
             response_us=row.response_us,
             breaker_trips=row.trips,
             authorities=authorities,
+            robots_oddities=sorted({one.robots_oddity for one in authorities if one.robots_oddity is not None}),
         )
 
     def _next(
@@ -160,12 +166,15 @@ class HostsView:
         now_us = self._clock.wall_us()
         return (next_us, reason) if next_us > now_us else (now_us, "")
 
-    def _delay(self, robots: bytes) -> float:
-        """The crawl-delay in a robots copy. Many hosts serve the same file, so what was parsed is kept."""
+    def _robots(self, robots: bytes) -> tuple[float, Oddity | None]:
+        """Crawl-delay of a robots copy, and what is wrong with it. Many hosts serve the same file: read but once."""
         if not robots:
-            return 0.0
-        state = _ROBOTS.decode(robots)
-        key = state.copy.body if state.copy is not None else b""
-        if key not in self._delays:
-            self._delays[key] = crawl_delay_of(state, self._folder.facts.agent) or 0.0
-        return self._delays[key]
+            return 0.0, None
+        copy = _ROBOTS.decode(robots).copy
+        if copy is None:
+            return 0.0, None
+        key = (hashlib.sha256(copy.body).digest(), copy.reason)
+        if key not in self._read:
+            delay = stored_delay(robots, self._folder.facts.agent) or 0.0
+            self._read[key] = (delay, oddity_of(copy.body, copy.reason))
+        return self._read[key]

@@ -15,6 +15,7 @@ import msgspec
 from limpet.embedded.folder import Folder
 from limpet.embedded.views import ShardViews
 from limpet.model.lifecycle import State
+from limpet.robots import ODDITIES, Oddity, stored_oddity
 from limpet.runtime.sqlitetx import Reader, Row
 from limpet.urlstore.sqlite import codes, reading
 
@@ -72,6 +73,12 @@ def by_mime(folder: Folder) -> dict[str, Sum]:
     return _add_up(folder, _mimes)
 
 
+def odd_robots(folder: Folder) -> dict[Oddity, int]:
+    """How many servers have a robots.txt that cannot be read as one, by what it is."""
+    found = _add_up(folder, _robots)
+    return {oddity: found[oddity].urls for oddity in ODDITIES if oddity in found}
+
+
 def _add_up(folder: Folder, query: Query, names_max: int | None = NAMES_MAX) -> dict[str, Sum]:
     """The sums of all shards. Raises `CannotGoOn`."""
     parts = [range(number, folder.facts.shards, THREADS) for number in range(THREADS)]
@@ -121,6 +128,14 @@ def _reasons(reader: Reader) -> Found:
         yield State.LEASED.value, _in_state(State.LEASED, sum(leased.values()))
     for row in reading.clashing(reader):
         yield f"{row.state.value} {row.reason}", _in_state(row.state, 1)
+
+
+def _robots(reader: Reader) -> Found:
+    """One copy after the other: some are long."""
+    for servers, authority in reader.all("report_robots"):
+        oddity = stored_oddity(reader.value("report_robots_copy", (authority,)) or b"")
+        if oddity is not None:
+            yield oddity, Sum(urls=servers)
 
 
 def _mimes(reader: Reader) -> Found:

@@ -6,11 +6,13 @@ No I/O and no clock: `limpet.robots.retrieval` is a state machine that its calle
 
 from limpet.robots.lines import BODY_BYTES_MAX, digest
 from limpet.robots.retrieval import (
+    ODDITIES,
     Fetch,
     Follow,
     HttpAnswer,
     License,
     NetworkFailure,
+    Oddity,
     RetryPolicy,
     RobotsAnswer,
     RobotsCopy,
@@ -23,19 +25,23 @@ from limpet.robots.retrieval import (
     crawl_delay_of,
     gives_up,
     next_step,
+    oddity_of,
     stored_delay,
+    stored_oddity,
     usable_copy,
 )
 from limpet.robots.rules import Decision, Rules, parse
 
 __all__ = [
     "BODY_BYTES_MAX",
+    "ODDITIES",
     "Decision",
     "Fetch",
     "Follow",
     "HttpAnswer",
     "License",
     "NetworkFailure",
+    "Oddity",
     "RetryPolicy",
     "RobotsAnswer",
     "RobotsCopy",
@@ -50,7 +56,9 @@ __all__ = [
     "digest",
     "gives_up",
     "next_step",
+    "oddity_of",
     "parse",
     "stored_delay",
+    "stored_oddity",
     "usable_copy",
 ]

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.msgpack import encode
+from msgspec.structs import replace
 
 from limpet.cli.log import annotations, as_line, as_object, code_of
 from limpet.clock import SystemClock
@@ -22,16 +24,18 @@ from limpet.embedded.sums import (
     by_reason,
     by_status,
     essence_of,
+    odd_robots,
 )
 from limpet.embedded.views import ShardViews
 from limpet.model.lifecycle import State
 from limpet.model.outcome import Outcome
+from limpet.robots import HttpAnswer, RobotsState, Settled, advance, next_step
 from limpet.runtime import InlineRunner
 from limpet.runtime.sqlitefile import SqliteFile
 from limpet.schemas.sqlite import shard_schema
 from limpet.segments import Location
 from limpet.testing.chance import SeededRandom
-from limpet.urlstore import Candidate, Completion
+from limpet.urlstore import AuthorityRow, Candidate, Completion
 from limpet.urlstore.sqlite import SqliteUrlStore
 
 FACTS = Facts(crawl="0123456789abcdef", hash_seed=b"s" * 16, suffix_list_digest="d" * 64)
@@ -348,5 +352,29 @@ def test_spellings_of_one_type_add_up(tmp_path: Path) -> None:
             await owner.fetch(3 if number % 2 else 5, number, 100, mime=mime)
         found = {name: (one.urls, one.fetches, one.wire_bytes) for name, one in by_mime(folder).items()}
         assert found == {"text/html": (2, 2, 20), ODD_TYPE: (2, 2, 20), NO_TYPE: (1, 1, 10)}
+
+    with_owner(tmp_path, script)
+
+
+def test_odd_robots_txt_are_counted_by_server(tmp_path: Path) -> None:
+    """Equal copies are read once and count for each of their servers."""
+
+    async def script(owner: Owner, folder: Folder, _: ShardViews) -> None:
+        for shard, number, body in (
+            (3, 1, b"<html>"),
+            (3, 2, b"<html>"),
+            (5, 3, b"<html>"),
+            (5, 4, b"a\0b"),
+            (5, 5, b""),
+        ):
+            name = f"http://h{number}.example"
+            one = replace(candidate(number), url=f"{name}/", key=f"{name}/", host=name[7:], authority=name)
+            await owner.stores[shard].admit([one], 1)
+            settled = next_step(0, HttpAnswer(200, body=body))
+            assert isinstance(settled, Settled)
+            state = advance(RobotsState(), settled, 10**15, 0.0)
+            row = AuthorityRow(authority=name, host=name[7:], robots=encode(state), robots_digest=settled.digest)
+            await owner.stores[shard].put_authority(row)
+        assert odd_robots(folder) == {"binary": 1, "html": 3}
 
     with_owner(tmp_path, script)

@@ -196,3 +196,10 @@ def test_what_lies_around_is_no_answer(tmp_path: Path) -> None:
     forget(tmp_path)
     assert listener.silent_workers() == {}
     assert not stale.exists()
+
+
+def test_a_robots_txt_that_is_none_is_told(tmp_path: Path) -> None:
+    """In the listing as a mark, of one host with its server and in words."""
+    host = look(tmp_path / "odd", lambda store: store.put_authority(robots_row(b"<html>not found</html>")))
+    assert (host.robots_oddities, host.authorities[0].robots_oddity) == (["html"], "html")
+    assert look(tmp_path / "plain", lambda store: store.put_authority(robots_row(b"Allow: /"))).robots_oddities == []

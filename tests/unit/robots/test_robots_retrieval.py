@@ -69,7 +69,8 @@ def test_success_means_rules(status: int) -> None:
     body = OPEN + b"#" * BODY_BYTES_MAX
     settled = _settle(HttpAnswer(status, body=body))
     assert (settled.status, settled.body, settled.digest) == ("rules", OPEN, digest(OPEN))
-    assert settled.reason == f"http_{status}"
+    assert settled.reason == "too_large"
+    assert _settle(HttpAnswer(status, body=OPEN)).reason == f"http_{status}"
 
 
 @pytest.mark.parametrize("body", [b"\xff\xfeU\x00", b"\xfe\xff\x00U", b"User-agent: *\nDisallow: /\x00"])

@@ -59,6 +59,14 @@ GROUP BY o.mime ORDER BY 2 DESC LIMIT ?;
 -- All fetches: how many, of how many URLs the latest, and bytes.
 SELECT count(*), sum(o.fetched_us = u.latest_us), sum(o.wire_bytes) FROM outcome AS o JOIN url AS u ON u.id = o.url;
 
+-- name: report_robots
+-- Copies of robots.txt: of how many authorities, and one of these. Equal digests mean equal rules.
+SELECT count(*), min(id) FROM authority WHERE robots_digest != '' GROUP BY robots_digest;
+
+-- name: report_robots_copy
+-- What robots remembers of an authority.
+SELECT robots FROM authority WHERE id = ?;
+
 -- name: authorities
 -- Ids of authorities, and the names of their hosts.
 SELECT a.id, h.name FROM authority AS a JOIN host AS h ON h.id = a.host;

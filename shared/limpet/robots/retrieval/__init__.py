@@ -22,9 +22,11 @@ from limpet.robots.retrieval.answers import (
 )
 from limpet.robots.retrieval.delay import crawl_delay_of, stored_delay
 from limpet.robots.retrieval.judge import Fetch, License, RobotsJudge, Wait
+from limpet.robots.retrieval.oddity import ODDITIES, Oddity, oddity_of, stored_oddity
 from limpet.robots.retrieval.state import RetryPolicy, RobotsState, advance, gives_up, usable_copy
 
 __all__ = [
+    "ODDITIES",
     "Failing",
     "FailureKind",
     "Fetch",
@@ -32,6 +34,7 @@ __all__ = [
     "HttpAnswer",
     "License",
     "NetworkFailure",
+    "Oddity",
     "RetryPolicy",
     "RobotsAnswer",
     "RobotsCopy",
@@ -44,6 +47,8 @@ __all__ = [
     "crawl_delay_of",
     "gives_up",
     "next_step",
+    "oddity_of",
     "stored_delay",
+    "stored_oddity",
     "usable_copy",
 ]

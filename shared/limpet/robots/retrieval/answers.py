@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import codecs
 import hashlib
 from typing import Final, Literal
 
 import msgspec
 
 from limpet.robots.lines import capped, digest
+from limpet.robots.retrieval.oddity import TOO_LARGE, is_binary
 
 REDIRECTS_MAX: Final = 5
 """At least five consecutive hops are followed, across authorities too (section 2.3.1.2)."""
@@ -28,7 +28,6 @@ DISALLOW_ALL: Final = b"User-agent: *\nDisallow: /\n"
 UNPARSEABLE: Final = "unparseable"
 
 _REDIRECTS: Final = frozenset((300, 301, 302, 303, 307, 308))
-_UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 Status = Literal["rules", "allow_all", "unreachable"]
 FailureKind = Literal[
@@ -75,7 +74,7 @@ class Settled(msgspec.Struct, frozen=True, tag=True):
     """The bytes to parse, capped; empty unless `status` is "rules"."""
     digest: str
     reason: str
-    """A short word for logs: "http_404", "tls", "too_many_redirects"; "unparseable" for a file nobody can read."""
+    """A short word for logs: "http_404", "tls", "too_many_redirects"; "unparseable" and "too_large" for such files."""
     failing: Failing | None = None
     """Whose clock towards giving up runs; None: the failure is ours, or another rule's (NXDOMAIN)."""
     retry_after_us: int = 0
@@ -129,8 +128,8 @@ def marker_digest(marker: str) -> str:
 def _rules(answer: HttpAnswer) -> Settled:
     """2xx: parse what is there, line by line (sections 2.3.1.1 and 2.3.1.5), an HTML error page too."""
     body = capped(answer.body)
-    unreadable = body.startswith(_UTF16) or b"\0" in body
-    return Settled("rules", body, digest(body), UNPARSEABLE if unreadable else f"http_{answer.status}")
+    reason = TOO_LARGE if len(body) < len(answer.body) else f"http_{answer.status}"
+    return Settled("rules", body, digest(body), UNPARSEABLE if is_binary(body) else reason)
 
 
 def _unavailable(status: int, *, strict: bool) -> Settled:

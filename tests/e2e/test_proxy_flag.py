@@ -8,6 +8,7 @@ import pytest
 from e2e.command import limpet
 from e2e.in_thread import InThread
 from e2e.raw_site import RawCrawl, RawSites, Site, moved, ok
+from limpet.clock import SystemClock
 from limpet.testing.proxy import FakeProxy
 
 SECRET = "user:s3cret-word"  # noqa: S105 - nobody's
@@ -62,6 +63,29 @@ def test_a_proxy_that_fails_costs_the_sites_nothing(tmp_path: Path) -> None:
         assert crawl.state("one") == ("due", "")
         assert crawl.sites.connections("one") == 0
         assert list(crawl.waits.values()) == ["robots_proxy"]
+
+
+def test_robots_are_asked_for_again_half_a_minute_after_a_proxy_fault(tmp_path: Path) -> None:
+    """The fault is ours: no back-off of robots.txt runs, nothing is counted, and a run that begins later goes on."""
+    proxy = FakeProxy(b"HTTP/1.1 407 No\r\n\r\n")
+    with InThread(proxy), RawSites({"one": SITES["one"]}) as sites:
+        words = ("--proxy", proxy.url, "--workers", "1", "--patience", "1s")
+        crawl = RawCrawl(tmp_path, sites, *words)
+        (waiting,) = crawl.result.json["waiting"]
+        (row,) = limpet("hosts", crawl.folder, "--json").json
+        now_us = SystemClock().wall_us()
+        assert 0 < row["next_us"] - now_us <= 30_000_000
+        assert (waiting["reason"], row["next_reason"], row["breaker_trips"]) == ("robots_proxy", "robots_proxy", 0)
+        assert (
+            limpet("hosts", crawl.folder, row["host"], "--json").json["authorities"][0]["wait_reason"] == "robots_proxy"
+        )
+        asked = len(proxy.asked)
+        assert asked == 1, "and then nobody is asked for half a minute"
+        proxy.reply = None
+        mended, _ = crawl.run("--proxy", proxy.url, "--workers", "1", "--patience", "40s")
+        assert mended.code == 0, mended
+        assert crawl.state("one") == ("fetched", "")
+        assert crawl.audit() == crawl.verify() == []
 
 
 def test_credentials_on_the_command_line_are_refused(tmp_path: Path) -> None:

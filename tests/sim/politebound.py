@@ -8,6 +8,7 @@ below (flow splits requests, and hosts wait for each other), so a schedule close
 import itertools
 from collections import defaultdict, deque
 
+from limpet.politeness.delays import LONG_DELAY_SECONDS
 from sim.politecheck import DOMAIN_CONNECTIONS, PLATFORM_CONNECTIONS, PLATFORM_STARTS, limits_of
 from sim.politeworld import SECOND, SETTLE_US, Site, World
 
@@ -60,7 +61,8 @@ def most_alone(world: World, site: Site, at_us: int) -> int:
     now_us, n, done, failures, refusals, trips = floor_us, 0, 0, 0, 0, 0
     while done < site.pages:
         while restarts and restarts[0] <= now_us:
-            now_us = max(now_us, restarts.pop(0) + max(floor_us, delay_us))
+            known = site.crawl_delay_seconds > LONG_DELAY_SECONDS  # then the row tells when it is over
+            now_us = max(now_us, restarts.pop(0) + max(floor_us, 0 if known else delay_us))
         for jump_us, _ in world.jumps:
             if jump_us <= now_us < jump_us + SETTLE_US:
                 now_us = jump_us + SETTLE_US

@@ -157,7 +157,7 @@ class Exchange:
     async def _finish(self, sent: Sent, store: UrlStore, producer: Producer) -> Verdict:
         capture, claim, host = sent.capture, sent.claim, sent.host
         verdict = self._judge(sent, coding_cut=await self._lost_its_end(capture))
-        if is_proxy_fault(capture) or (verdict.site_failure and await self._was_ours()):
+        if is_proxy_fault(capture) or (verdict.site_failure and await self.was_ours()):
             await self._steps.hand_back(store, [claim], self._clock.wall_us() + 30_000_000, self._clock.wall_us())
             return verdict
         verdict = await self._break(sent, verdict, store)
@@ -254,7 +254,8 @@ class Exchange:
         except OSError as error:
             raise CannotGoOn(f"a large body cannot be read back: {error}") from error
 
-    async def _was_ours(self) -> bool:
+    async def was_ours(self) -> bool:
+        """Whether the failure that was just seen turns out to be one of many at once: of ours, not of the site."""
         await self._clock.sleep(Outage.SETTLE_SECONDS)
         return self._outage.paused_for() > 0
 

@@ -11,6 +11,7 @@ from limpet.crawlnode.holdings import Holding, Holdings
 from limpet.crawlnode.steps import FetchSteps
 from limpet.model.urls import split
 from limpet.politeness import Governor, HostState, Permit
+from limpet.politeness.delays import CRAWL_DELAY
 from limpet.politeness.unfinished import UNFINISHED
 from limpet.urlstore import UrlStore
 
@@ -108,5 +109,5 @@ class HopPermits:
         if wait_seconds <= left_seconds:
             return None
         row_us = state.row.wait_us - self._clock.wall_us()
-        theirs = row_us / 1e6 > left_seconds and state.row.wait_reason != UNFINISHED
+        theirs = row_us / 1e6 > left_seconds and state.row.wait_reason not in {CRAWL_DELAY, UNFINISHED}
         return NotAsked(REDIRECT_WAITS, int(wait_seconds * 1e6), theirs=theirs)

@@ -8,6 +8,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
+from typing import Final
 
 import msgspec
 
@@ -16,6 +17,7 @@ from limpet.config import Facts, Settings
 from limpet.crawlnode.archive import Archivist
 from limpet.crawlnode.errands import Errands, NotAsked
 from limpet.crawlnode.exchange import Exchange, limits_of
+from limpet.crawlnode.health import Outage
 from limpet.crawlnode.holdings import Holding, Holdings
 from limpet.crawlnode.hops import REDIRECT_ELSEWHERE, HopPermits
 from limpet.crawlnode.sitemaps import SitemapPublisher
@@ -27,6 +29,7 @@ from limpet.model.urls import InvalidUrl, canonicalize, split
 from limpet.model.verdict import TLS_CERTIFICATE
 from limpet.obs import log_event
 from limpet.politeness import Governor, HostState, Permit, longest_wait_us
+from limpet.politeness.delays import is_long
 from limpet.robots import (
     ODDITIES,
     Fetch,
@@ -54,6 +57,7 @@ from limpet.warc import CaptureMeta
 ROBOTS_BODY_BYTES_MAX = 1_000_000
 KEPT_AUTHORITIES_MAX = 20_000
 KEPT_BODY_BYTES_MAX = 33_554_432
+PROXY: Final = "proxy"
 
 _LOG = logging.getLogger("limpet.robots")
 
@@ -130,7 +134,7 @@ class RobotsDesk:
             if authority not in self._known:  # else somebody was faster, and may have learned more since
                 state = msgspec.msgpack.decode(row.robots, type=RobotsState) if row.robots else RobotsState()
                 self._keep(_Known(row, state))
-                self._obey_delay(authority, state, host)
+                await self._obey_delay(authority, state, host, store)
         self._known.move_to_end(authority)
 
     def forget(self, hosts: AbstractSet[str]) -> None:
@@ -179,7 +183,8 @@ class RobotsDesk:
     async def refresh(self, authority: str, permit: Permit, held: Holding) -> None:
         """Fetch robots.txt (following redirects), archive every answer, make the verdict durable.
 
-        Nothing changes when the process stops before there is one.
+        Nothing changes when the process stops before there is one, or when a fault of ours kept us from it: then it is
+        asked for again half a minute later.
         """
         host, store = permit.state, held.store
         asked_us = self._clock.wall_us()
@@ -188,6 +193,9 @@ class RobotsDesk:
             return
         await self.load(authority, host, store)  # so many others may have been met meanwhile that it was dropped
         before = self._known[authority]
+        if settled.reason == PROXY or (settled.failing == "connection" and await self._exchange.was_ours()):
+            await self._put_off(before, "robots_proxy" if settled.reason == PROXY else "robots_outage", store)
+            return
         now_us = self._clock.wall_us()
         dated_us = now_us if settled.status == "unreachable" else asked_us  # a copy is as old as its request
         state = advance(before.state, settled, dated_us, self._random.fraction(), self._policy)
@@ -210,8 +218,15 @@ class RobotsDesk:
             )
         await self._steps.put_robots(store, row)
         self._keep(_Known(row, state))
-        self._obey_delay(authority, state, host)
+        await self._obey_delay(authority, state, host, store)
         self._tell(authority, settled)
+
+    async def _put_off(self, known: _Known, reason: str, store: UrlStore) -> None:
+        """Our proxy or our uplink failed, which says nothing of the site: no clock of its robots.txt runs."""
+        until_us = self._clock.wall_us() + int(Outage.PAUSE_SECONDS * 1e6)
+        row = msgspec.structs.replace(known.row, wait_us=until_us, wait_reason=reason)
+        await self._steps.put_robots(store, row)
+        self._keep(_Known(row, known.state))
 
     def _tell(self, authority: str, settled: Settled) -> None:
         """What allows although it does not look like it: an operator should see it."""
@@ -320,12 +335,14 @@ class RobotsDesk:
             retry_after_us=longest_wait_us(head.headers, self._clock.wall_us()),
         )
 
-    def _obey_delay(self, authority: str, state: RobotsState, host: HostState) -> None:
+    async def _obey_delay(self, authority: str, state: RobotsState, host: HostState, store: UrlStore) -> None:
         rules = self._judge.rules(state, self._clock.wall_us())
         self._governor.prove(host, authority, named=rules is not None and rules.names(self._agent))
         delay = crawl_delay_of(state, self._agent)
         if delay:
             self._governor.set_crawl_delay(host, delay)
+        if is_long(host) and (unsaved := self._governor.unsaved(host)) is not None:
+            await self._steps.persist_wait(store, unsaved)
 
     def _keep(self, known: _Known) -> None:
         old = self._known.pop(known.row.authority, None)
@@ -348,7 +365,7 @@ def waiting(told: NotAsked) -> Settled:
 
     A day is the longest that robots.txt waits by itself: what holds the host may have changed by then.
     """
-    ours = _settled(next_step(0, NetworkFailure("proxy")))
+    ours = _settled(next_step(0, NetworkFailure(PROXY)))
     failing: Failing | None = "http" if told.theirs else None
     wait_us = min(told.wait_us, DAY_US)
     return msgspec.structs.replace(ours, reason=told.reason, failing=failing, retry_after_us=wait_us)

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from limpet.clock import Clock
 from limpet.config.settings import Politeness
 from limpet.fetch.denylist import is_public
-from limpet.politeness import breaker
+from limpet.politeness import breaker, delays
 from limpet.politeness.breaker import Answer
 from limpet.politeness.keys import (
     DAY_SECONDS,
@@ -28,6 +28,7 @@ from limpet.politeness.keys import (
     domain_key,
     global_key,
     platform_key,
+    those,
     worker_key,
 )
 from limpet.politeness.lines import Lines
@@ -76,8 +77,8 @@ class Governor:
         self._mine = LocalShares(clock.boot_us())  # domains, and this worker's own cap
         self._shares = shares if shares is not None else LocalShares(clock.boot_us())
         self._strangers: dict[str, int] = {}  # domain key -> hosts of it that are not owned
-        self._caps_mine = _those(worker_key(policy))
-        self._caps_shared = _those(global_key(policy))
+        self._caps_mine = those(worker_key(policy))
+        self._caps_shared = those(global_key(policy))
         self._lines: Lines[HostState] = Lines()
         self._orders: Orders = NO_ORDERS
 
@@ -126,8 +127,10 @@ class Governor:
         gap = self.gap_seconds(state)
         if state.asked:
             state.free_at += gap - before
+        elif state.unsure:
+            state.free_at = state.since + unfinished_wait_seconds(gap, owned=state.owned)
         else:
-            state.free_at = state.since + (unfinished_wait_seconds(gap, owned=state.owned) if state.unsure else gap)
+            state.free_at = state.since + delays.gap_of_start(state, self._gaps(state))
 
     def gap_seconds(self, state: HostState) -> float:
         """The gap in force: seconds from the end of a response to the next request."""
@@ -143,7 +146,7 @@ class Governor:
 
     def _gaps(self, state: HostState) -> list[tuple[str, float]]:
         policy = self._policy
-        wished = [("delay", policy.delay_seconds), ("crawl-delay", state.crawl_delay_seconds)]
+        wished = [("delay", policy.delay_seconds), (delays.CRAWL_DELAY, state.crawl_delay_seconds)]
         if state.order.gap_seconds:
             wished.append(("operator", state.order.gap_seconds))
         if state.owned:
@@ -461,6 +464,7 @@ class Governor:
 
     def unsaved(self, state: HostState) -> HostRow | None:
         """The row, when it differs from the last one handed out in what a restart would need; else None."""
+        delays.hold(state, self._clock.monotonic(), self._clock.wall_us())
         old, new = state.saved, state.row
         matters = self._policy.floor_seconds * 1e6 / max(self._policy.latency_multiple, 1e-9)
         slower = not state.owned and new.response_us > max(matters, 1.2 * old.response_us)
@@ -492,7 +496,3 @@ class Governor:
         if blocked is not None:
             parts.append((f"ceiling: {blocked.key.name}", blocked.us / 1e6))
         return parts
-
-
-def _those(key: Key | None) -> tuple[Key, ...]:
-    return () if key is None else (key,)

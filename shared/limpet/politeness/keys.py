@@ -119,6 +119,11 @@ def worker_key(policy: Politeness) -> Key | None:
     return Key("worker", 0, _interval_us(policy.global_rate_max), local=True) if policy.global_rate_max > 0 else None
 
 
+def those(key: Key | None) -> tuple[Key, ...]:
+    """The key, if there is one."""
+    return () if key is None else (key,)
+
+
 def candidates(addresses: Sequence[str]) -> tuple[str, ...]:
     """The addresses of an answer that an exchange will try, as the fetch engine picks them."""
     if not addresses:

@@ -6,6 +6,7 @@ import pytest
 
 from limpet.config.settings import Politeness
 from limpet.politeness import Governor, HostState, LocalShares
+from limpet.politeness.breaker import Answer
 from limpet.politeness.governor import PARKED_SECONDS
 from limpet.urlstore.types import HostRow
 from unit.politeness.hosts import EPOCH_US, PUBLIC, SetClock, make, nobody, ready
@@ -48,6 +49,59 @@ def test_after_a_start_a_host_waits_one_full_gap() -> None:
     """Tokens do not pile up while we are down."""
     _, governor = make()
     assert governor.ready_in(governor.meet(HostRow(host="a.example"))) == 1.0
+
+
+def test_a_long_crawl_delay_is_a_wait_that_a_start_knows() -> None:
+    """From the last answer on, whoever asked; a delay of a minute or less stays in memory and starts anew."""
+    clock, governor = make()
+    state = ready(governor, clock, "a.example")
+    governor.set_crawl_delay(state, 7_200)
+    clock.pass_seconds(max(0.0, governor.ready_in(state)))
+    exchange(governor, state)
+    row = governor.unsaved(state)
+    assert row is not None
+    assert (row.wait_us, row.wait_reason) == (clock.wall_us() + 7_200_000_000, "crawl-delay")
+    assert governor.unsaved(state) is None
+    clock.pass_seconds(3_000)
+    later = Governor(clock, Politeness(), nobody)
+    again = later.meet(row)
+    later.set_crawl_delay(again, 7_200)
+    assert later.ready_in(again) == pytest.approx(4_200)
+    clock.pass_seconds(4_199)
+    assert later.permit(again) is None
+    clock.pass_seconds(1.1)
+    exchange(later, again)
+    assert later.ready_in(again) == pytest.approx(7_200)
+    fresh = later.meet(HostRow(host="b.example"))
+    later.set_crawl_delay(fresh, 7_200)
+    assert later.ready_in(fresh) == pytest.approx(7_200 - 4_200.1), (
+        "a gap from the start: nobody knows when it was asked"
+    )
+
+
+def test_a_short_crawl_delay_is_no_wait_of_the_row() -> None:
+    """It would cost a write for each answer."""
+    clock, governor = make()
+    state = ready(governor, clock, "a.example")
+    governor.set_crawl_delay(state, 60)
+    clock.pass_seconds(max(0.0, governor.ready_in(state)))
+    exchange(governor, state)
+    assert governor.unsaved(state) is None
+    assert state.row.wait_us == 0
+
+
+def test_a_long_crawl_delay_keeps_no_breaker_from_opening() -> None:
+    """A wait that lies ahead means an open breaker; the delay is added when the answer has been judged."""
+    clock, governor = make()
+    state = ready(governor, clock, "a.example")
+    governor.set_crawl_delay(state, 4_000)
+    for _ in range(7):
+        clock.pass_seconds(max(0.0, governor.ready_in(state)))
+        exchange(governor, state)
+        governor.answered(state, Answer.TRANSIENT)
+        governor.unsaved(state)
+    assert state.row.trips == 3
+    assert state.row.wait_us - clock.wall_us() >= 4_000_000_000
 
 
 def test_what_a_late_reader_read_does_not_undo_what_happened_since() -> None:

@@ -13,6 +13,7 @@ import msgspec
 
 from limpet.admission.candidates import Desk, Judged
 from limpet.admission.nearest import Nearest
+from limpet.admission.rules import Rule
 from limpet.bus import Consumer, Message, Position
 from limpet.clock import Clock
 from limpet.config import Settings
@@ -25,6 +26,8 @@ from limpet.urlstore.facts import nearer_jobs
 
 IDLE_SECONDS = 0.25
 PORTION_LINKS_MIN = 500
+SEEDS_DECIDE = frozenset({Rule.SCOPE.value, Rule.NO_CONTACT.value})
+"""Rules that another seed may overrule."""
 
 Offer = Callable[[str, str, int], None]
 """(host, authority, due time): tells the crawl node of new work."""
@@ -62,8 +65,12 @@ class Admission:
         crawl: str,
         nearest: Nearest | None = None,
         blocked: Callable[[str], bool] = lambda _host: False,
+        reads_seeds: bool = False,
     ) -> None:
-        """`nearest` stands where the crawl has a depth limit, so that a shorter way to a known URL is not skipped."""
+        """`nearest` stands where the crawl has a depth limit, so that a shorter way to a known URL is not skipped.
+
+        `reads_seeds`: others may add seeds while this runs, so they are read anew before a link is called off scope.
+        """
         self._store = store
         self._seen = seen
         self._consumer = consumer
@@ -75,6 +82,7 @@ class Admission:
         self._crawl = crawl
         self._nearest = nearest
         self._blocked = blocked
+        self._reads_seeds = reads_seeds
 
     async def run(self, stop: asyncio.Event) -> None:
         """Admit until `stop`; what was received is finished first."""
@@ -94,7 +102,7 @@ class Admission:
 
     async def admit(self, pages: Sequence[PageLinks]) -> list[AdmitResult]:
         """Steps 2 to 5 for the links of some pages; what became of each new candidate."""
-        judged = self._desk.judge(pages, self._clock.wall_us())
+        judged = await self._judge(pages)
         for candidate in judged.candidates:
             if candidate.seed and not self._desk.is_seed(candidate.url):
                 await self._widen(candidate, self._clock.wall_us())
@@ -105,6 +113,16 @@ class Admission:
         await self._mark(capped.candidates, results)
         await self._count([*judged.rejects, *capped.rejects])
         return results
+
+    async def _judge(self, pages: Sequence[PageLinks]) -> Judged:
+        """Part of step 2: what the rules say, under the scope as it is now."""
+        judged = self._desk.judge(pages, self._clock.wall_us())
+        if not self._reads_seeds or not any(reject.rule in SEEDS_DECIDE for reject in judged.rejects):
+            return judged
+        fresh = [url for url in await self._store.seeds() if not self._desk.is_seed(url)]
+        for url in fresh:
+            self._desk.add_seed(url)
+        return self._desk.judge(pages, self._clock.wall_us()) if fresh else judged
 
     async def _unseen(self, judged: Judged) -> list[Candidate]:
         """Step 3: *present* may skip the rest, since a mark always follows its row.

@@ -86,14 +86,19 @@ async def desk_of(facts: Facts, settings: Settings, store: UrlStore) -> Desk:
 
 
 async def seed_shard(
-    store: UrlStore, facts: Facts, settings: Settings, clock: Clock, urls: Sequence[str]
+    store: UrlStore, facts: Facts, settings: Settings, clock: Clock, urls: Sequence[str], *, one_commit: bool = False
 ) -> SeedReport:
-    """Canonical URLs of one shard become seeds and rows: the scope first, then the rows, at once where writes group."""
+    """Canonical URLs of one shard become seeds and rows: the scope first, then the rows.
+
+    `one_commit`: the store makes writes that are given to it at once durable in order, together.
+    """
     desk = await desk_of(facts, settings, store)
     judged = {url: desk.seed(url, clock.wall_us()) for url in urls}
     candidates = [candidate for candidate in judged.values() if not isinstance(candidate, Rule)]
     rejected = tuple((url, rule.value) for url, rule in judged.items() if isinstance(rule, Rule))
     scope = [asyncio.ensure_future(store.add_seed(candidate.url)) for candidate in candidates]
+    if not one_commit:
+        await asyncio.gather(*scope)
     rows = asyncio.ensure_future(store.admit(candidates, clock.wall_us()))
     await asyncio.gather(*scope, rows)
     results = rows.result()

@@ -2,6 +2,9 @@
 
 import asyncio
 from collections.abc import Awaitable, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 async def hand_on(stop: asyncio.Event, leave: asyncio.Event) -> None:
@@ -9,6 +12,18 @@ async def hand_on(stop: asyncio.Event, leave: asyncio.Event) -> None:
     await stop.wait()
     leave.set()
     await asyncio.Event().wait()
+
+
+async def unless(stop: asyncio.Event, work: Awaitable[T]) -> T | None:
+    """The result of `work`; None when `stop` comes first, and then it is cancelled."""
+    task, stopped = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        return task.result() if task.done() else None
+    finally:
+        task.cancel()
+        stopped.cancel()
+        await asyncio.gather(task, stopped, return_exceptions=True)
 
 
 async def together(services: Sequence[Awaitable[None]], watchers: Sequence[Awaitable[None]]) -> None:

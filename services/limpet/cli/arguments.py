@@ -10,6 +10,7 @@ from limpet.model.errors import UsageError
 from limpet.model.lifecycle import State
 
 SCOPES: Final = ("page", "host", "domain", "prefix", "any")
+ROLES: Final = ("crawlnode", "parser", "admission", "reconciler")
 REPORTS: Final = ("host", "status", "mime", "reason")
 WORKERS_MAX: Final = 32
 VERBS: Final = {
@@ -24,6 +25,8 @@ VERBS: Final = {
     "hosts": "hosts",
     "verify": "checks",
     "audit": "checks",
+    "init": "cluster",
+    "run": "cluster",
 }
 """Each verb with the module of this package that holds its function, which has the verb's name."""
 PROGRAM: Final = "limpet"
@@ -92,6 +95,8 @@ def build_parser() -> argparse.ArgumentParser:
     _add_add(verbs)
     _add_verify(verbs)
     _add_audit(verbs)
+    _add_init(verbs)
+    _add_run(verbs)
     return parser
 
 
@@ -222,11 +227,30 @@ def _add_hosts(verbs: _Verbs) -> None:
 
 
 def _add_add(verbs: _Verbs) -> None:
-    add = _verb(verbs, "add", "add URLs to a crawl that does not run")
-    add.add_argument("folder", type=Path, metavar="DIR", help="the crawl folder")
+    add = _verb(verbs, "add", "add URLs to a crawl: to a folder that does not run, or to a cluster's at any time")
+    add.add_argument("folder", nargs="?", metavar="DIR", help="the crawl folder; none with --config")
     _add_sources(add)
+    _add_config(add)
     add.add_argument("--owned", action="append", default=[], metavar="CIDR|HOST", help="yours, remembered")
     add.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _add_config(verb: argparse.ArgumentParser, *, required: bool = False) -> None:
+    verb.add_argument("--config", type=Path, metavar="F", required=required, help="the cluster's limpet.toml")
+
+
+def _add_init(verbs: _Verbs) -> None:
+    init = _verb(verbs, "init", "lay a crawl out on a cluster's servers; may be repeated")
+    _add_config(init, required=True)
+    init.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _add_run(verbs: _Verbs) -> None:
+    run = _verb(verbs, "run", "serve one role of a cluster, until SIGTERM")
+    run.add_argument("role", choices=ROLES, metavar="ROLE", help=", ".join(ROLES))
+    _add_config(run, required=True)
+    run.add_argument("--http", metavar="HOST:PORT", help="where /live and /ready answer (in place of cluster.http)")
+    run.add_argument("-v", "--verbose", action="store_true", help="log more")
 
 
 def _add_verify(verbs: _Verbs) -> None:

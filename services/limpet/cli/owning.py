@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -34,7 +35,13 @@ _REARM_MAX: Final = 1_000
 
 def add(arguments: argparse.Namespace) -> int:
     """Admit URLs as seeds; the next `crawl` fetches them."""
-    folder = open_crawl(arguments.folder)
+    if arguments.config is not None:
+        from limpet.cli.cluster import add as add_to_cluster  # noqa: PLC0415 - loads the drivers
+
+        return add_to_cluster(arguments)
+    if arguments.folder is None:
+        raise UsageError("name the crawl folder, or with --config the cluster's configuration")
+    folder = open_crawl(Path(arguments.folder))
     check_facts(folder)
     settings = folder.load_settings() or Settings()
     owned_entries = tuple(dict.fromkeys((*settings.owned, *arguments.owned)))

@@ -12,6 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
+from limpet.assembly.quota import Unlimited
+
+__all__ = ["FileQuota", "Quota", "Unlimited"]
+
 _HEAD: Final = struct.Struct("<QQ")  # limit, number of slots
 _SLOT: Final = struct.Struct("<Qq")  # pages at the start, permits out since
 
@@ -26,17 +30,6 @@ class Quota(Protocol):
     def give_back(self) -> None:
         """Return a permit of which no page came."""
         ...
-
-
-class Unlimited:
-    """No limit."""
-
-    def take(self) -> bool:
-        """See `Quota.take`."""
-        return True
-
-    def give_back(self) -> None:
-        """See `Quota.give_back`."""
 
 
 class FileQuota:

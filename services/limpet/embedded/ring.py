@@ -12,19 +12,18 @@ from limpet.admission.candidates import Desk
 from limpet.admission.nearest import Nearest
 from limpet.admission.service import Admission
 from limpet.assembly.desks import desk_of, wants_of
+from limpet.assembly.node import make_node
 from limpet.assembly.notifier import Notifier, post_json
 from limpet.assembly.places import shard_of_host
 from limpet.assembly.politeness import governor_of
-from limpet.assembly.robots_body import decode_robots
 from limpet.assembly.tasks import hand_on, together
 from limpet.bus import Producer
 from limpet.clock import DurableClock
 from limpet.config import Settings
 from limpet.crawlnode.archive import Archivist
-from limpet.crawlnode.health import Health, Outage
+from limpet.crawlnode.health import Health
 from limpet.crawlnode.holdings import Holdings
 from limpet.crawlnode.service import CrawlNode
-from limpet.crawlnode.sitemaps import SitemapPublisher
 from limpet.embedded.errands import errands_of
 from limpet.embedded.folder import Folder
 from limpet.embedded.orderbook import OrderBook
@@ -178,54 +177,26 @@ class Ring:
         facts, clock, settings, ports = self._folder.facts, self._clock, self._settings, self._ports
         parts, random = ports.parts, ports.random
         governor = governor_of(settings, clock, random.fraction, shares=shares, make=parts.governor)
-        outage, holdings = Outage(clock), Holdings(governor=governor, clock=clock, shard_of=self._shard_of_host)
+        holdings = Holdings(governor=governor, clock=clock, shard_of=self._shard_of_host)
         for number, shard in self._shards.owned.items():
             holdings.add(number, shard.store, shard.producer)
-        steps = parts.steps(writer, self._ports.mortality, self.incarnation)
-        exchange = parts.exchange(
+        return make_node(
+            classes=parts,
+            incarnation=self.incarnation,
+            archivist=archivist,
+            writer=writer,
             fetcher=fetcher,
             governor=governor,
-            steps=steps,
-            archivist=archivist,
-            outage=outage,
-            coding_is_cut=self._kept.coding_is_cut,
-            clock=clock,
-            random=random,
-            facts=facts,
-            settings=settings,
-        )
-        robots = parts.robots(
-            exchange=exchange,
-            steps=steps,
-            archivist=archivist,
-            governor=governor,
-            decode=decode_robots,
-            sitemaps=SitemapPublisher(
-                steps=steps,
-                shard_of=self._shard_of_host,
-                clock=clock,
-                facts=facts,
-                settings=settings,
-            ),
             holdings=holdings,
-            clock=clock,
-            random=random,
-            facts=facts,
-            settings=settings,
-            errands=errands_of(self._folder, self._share, clock, self.incarnation) if self._talks else None,
-        )
-        return parts.node(
-            holdings=holdings,
-            steps=steps,
-            exchange=exchange,
-            robots=robots,
-            governor=governor,
             health=health,
-            outage=outage,
             quota=self._quota,
+            coding_is_cut=self._kept.coding_is_cut,
+            errands=errands_of(self._folder, self._share, clock, self.incarnation) if self._talks else None,
             clock=clock,
+            random=random,
+            mortality=ports.mortality,
+            facts=facts,
             settings=settings,
-            agent=facts.agent,
         )
 
     async def _shares_of_run(self) -> Shares:

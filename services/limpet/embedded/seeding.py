@@ -23,7 +23,7 @@ async def admit_seeds(folder: Folder, settings: Settings, ports: Ports, urls: Se
     try:
         await shards.open(by_shard)
         work = [
-            seed_shard(shards.owned[number].store, folder.facts, settings, clock, found)
+            seed_shard(shards.owned[number].store, folder.facts, settings, clock, found, one_commit=True)
             for number, found in by_shard.items()
         ]
         reports = await asyncio.gather(*work)

@@ -7,7 +7,7 @@ may be killed at any instant: the offset is committed last.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -101,7 +101,10 @@ class Parser:
         in_scope: Callable[[str], bool] = lambda _url: True,
         kept: KeptBodies | None = None,
         runner: Runner | None = None,
+        learn: Callable[[], Awaitable[None]] | None = None,
+        reads_at_once: int = 1,
     ) -> None:
+        """`learn` brings `in_scope` up to date where others add seeds; records of a batch are read `reads_at_once`."""
         self._store = store
         self._consumer = consumer
         self._producer = producer
@@ -120,6 +123,9 @@ class Parser:
         self._depth_counts = depth_counts  # the crawl has a limit of depth
         self._runner = runner or InlineRunner()  # where long bodies are parsed, so that others go on meanwhile
         self._kept = kept  # bodies that the crawl node of this process has decoded
+        self._learn = learn
+        self._reads = asyncio.Semaphore(reads_at_once)
+        self._reads_at_once = reads_at_once
         self._in_scope = in_scope  # of pages of this partition, whose seeds are known here and nowhere else
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -194,7 +200,19 @@ class Parser:
         return True
 
     async def _parse_all(self, messages: Sequence[Message]) -> list[Parsing]:
-        return [await self._parse(message) for message in messages]
+        if self._reads_at_once == 1:
+            return [await self._parse(message) for message in messages]
+        parsings = [asyncio.ensure_future(self._parse_in_turn(message)) for message in messages]
+        try:
+            return await asyncio.gather(*parsings)
+        finally:
+            for parsing in parsings:
+                parsing.cancel()  # of those that one failed among
+            await asyncio.gather(*parsings, return_exceptions=True)
+
+    async def _parse_in_turn(self, message: Message) -> Parsing:
+        async with self._reads:
+            return await self._parse(message)
 
     async def _finish(self, parsings: Sequence[Parsing], suspect: Position | None = None) -> None:
         """Steps 4 to 6."""
@@ -336,6 +354,8 @@ class Parser:
 
     async def _publish(self, pages: Sequence[Page]) -> dict[bytes, tuple[tuple[int, int, int], ...]]:
         """Step 4: links of many pages, one message a target partition, bounded. fp -> positions of its messages."""
+        if self._learn is not None and any(self._is_stray(event) for event, _ in pages):
+            await self._learn()  # nothing is called stray that a new seed has brought into scope
         if sum(len(parsed.links) for _, parsed in pages) > HEAVY_LINKS_MIN:
             messages, owners = await self._runner.run(lambda: self._messages(pages))
         else:
@@ -370,7 +390,7 @@ class Parser:
         full: list[tuple[int, list[PageLinks]]] = []
         sizes: dict[int, int] = {}
         for event, parsed in pages:
-            stray = was_needed(event.hops) and not self._in_scope(event.url)
+            stray = self._is_stray(event)
             for partition, links in self._split(parsed.links).items():
                 for start in range(0, len(links), self._settings.work.links_message_max):
                     part = links[start : start + self._settings.work.links_message_max]
@@ -380,6 +400,9 @@ class Parser:
                     groups.setdefault(partition, []).append(_page_links(event, part, stray))
                     sizes[partition] = sizes.get(partition, 0) + len(part)
         return full + list(groups.items())
+
+    def _is_stray(self, event: DocumentFetched) -> bool:
+        return was_needed(event.hops) and not self._in_scope(event.url)
 
     def _split(self, links: Sequence[Link]) -> dict[int, list[Link]]:
         split: dict[int, list[Link]] = {}

@@ -104,7 +104,7 @@ class Recovery:
         await self._hold_hosts()
         for info in await self._segments.infos():
             if not info.sealed and not info.live and _written_by(info.name, incarnations):
-                await self._segment(info, report)
+                await self.segment(info, report)
         await self._end_leases(report)
         return report
 
@@ -128,7 +128,7 @@ class Recovery:
         """The gap counts as the site wants it, and the site may want more than we do."""
         return stored_delay(authority.robots, self._facts.agent)
 
-    async def _segment(self, info: SegmentInfo, report: RecoveryReport) -> None:
+    async def segment(self, info: SegmentInfo, report: RecoveryReport) -> None:
         """Cut, adopt, seal one segment of a dead writer."""
         found = await self._scan(info)
         torn = found.size_bytes > found.whole_bytes

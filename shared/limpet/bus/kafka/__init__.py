@@ -6,7 +6,7 @@ from limpet.bus.kafka.delivery import Outgoing
 from limpet.bus.kafka.intake import Intake
 from limpet.bus.kafka.producer import KafkaProducer
 from limpet.bus.kafka.readers import KafkaMember, KafkaReader
-from limpet.bus.kafka.redelivery import Bounds, Redelivery, TooManyFailuresError
+from limpet.bus.kafka.redelivery import Bounds, Redelivery, TooManyFailuresError, attempt_of, due_us
 from limpet.bus.kafka.settings import KafkaSettings
 from limpet.bus.kafka.topics import Topics, TopicSettingsError, TopicSpec, specs_of
 
@@ -27,5 +27,7 @@ __all__ = [
     "TopicSettingsError",
     "TopicSpec",
     "Topics",
+    "attempt_of",
+    "due_us",
     "specs_of",
 ]

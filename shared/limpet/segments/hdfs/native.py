@@ -4,6 +4,7 @@ import asyncio
 import getpass
 import os
 from collections.abc import Awaitable
+from functools import cache
 from typing import Final, TypeVar
 
 from hdfs_native import AsyncClient, AsyncFileReader, AsyncFileWriter, WriteOptions
@@ -27,7 +28,7 @@ class NativeHdfs:
         rpc = settings.url.removeprefix("hdfs://").rstrip("/")
         user = settings.user or os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
         self._settings = settings
-        self._client = AsyncClient(settings.url, client_config(settings))
+        self._client = _client(settings.url, tuple(sorted(client_config(settings).items())))
         self._web = WebHdfs(settings.namenodes_http, rpc=rpc, user=user, seconds_max=settings.call_seconds_max)
 
     async def create(self, path: str, *, overwrite: bool = False) -> "NativeFile":
@@ -148,6 +149,17 @@ class NativeReader:
         if offset + size_bytes > self.size_bytes:
             raise ValueError("beyond the closed blocks")  # the driver panics there
         return await bounded(f"read {self._path}", self._inner.read_range(offset, size_bytes), self._seconds_max)
+
+
+@cache
+def _client(url: str, config: tuple[tuple[str, str], ...]) -> AsyncClient:
+    """The driver's client, one for a cluster, and never let go of.
+
+    When the last reference to one goes, the driver ends its threads and waits for them with the interpreter's lock in
+    its hands; a thread that is about to tell the event loop of an answer waits for that lock (seen as a process that
+    stood still for ever, right after its last call had come back).
+    """
+    return AsyncClient(url, dict(config))
 
 
 def client_config(settings: HdfsSettings) -> dict[str, str]:

@@ -49,10 +49,16 @@ def of_write(error: Exception, what: str, *, conditional: bool) -> LimpetError:
 
 def of_connect(error: Exception, what: str) -> LimpetError:
     """No session could be opened: refused, also by any host that does not know us, or nobody was there (`Definite`)."""
-    for each in [error, *getattr(error, "errors", {}).values()] if isinstance(error, NoHostAvailable) else [error]:
+    for each in [error, *_each_host(error)]:
         if isinstance(each, (AuthenticationFailed, *REFUSED)):
             return CannotGoOn(f"{what}: Cassandra refuses it ({_text(each)})")
     return Definite(f"{what}: cannot reach Cassandra ({_text(error)})")
+
+
+def _each_host(error: Exception) -> list[Exception]:
+    """What each host said; the driver tells it as a dict by host, or lists hosts alone."""
+    said = error.errors if isinstance(error, NoHostAvailable) else {}
+    return list(said.values()) if isinstance(said, dict) else []
 
 
 def _refusal(error: Exception, what: str) -> LimpetError | None:

@@ -1,0 +1,79 @@
+"""The admission's process: `links.discovered` and its retry topic, one `Admission` for each partition.
+
+The group gives each partition to one process, so that host counts have one writer. Two that overlap for a moment after
+a rebalance write the same rows.
+"""
+
+import asyncio
+from functools import partial
+
+from limpet.admission.nearest import Nearest
+from limpet.admission.service import Admission
+from limpet.assembly.desks import desk_of
+from limpet.bus.kafka import Bounds, Redelivery
+from limpet.bus.kafka.topics import RETRY
+from limpet.cluster.held import Held
+from limpet.cluster.machine import Machine
+from limpet.cluster.partitions import Partitions
+from limpet.model.events import LINKS_DISCOVERED
+
+
+class AdmissionRole:
+    """See `RoleService`."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._parts: list[Partitions] = []
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """See `RoleService.run`."""
+        machine = self._machine
+        redelivery = Redelivery(machine.bus.cluster, machine.bus.producer, LINKS_DISCOVERED, Bounds())
+        for topic in (LINKS_DISCOVERED, LINKS_DISCOVERED + RETRY):
+            self._parts.append(
+                Partitions(
+                    topic,
+                    await machine.member(topic),
+                    partial(self._serve, topic),
+                    clock=machine.clock,
+                    patience=machine.patience,
+                    redelivery=redelivery,
+                )
+            )
+        async with asyncio.TaskGroup() as tasks:
+            for part in self._parts:
+                tasks.create_task(part.run(stop))
+
+    async def _serve(self, topic: str, partition: int, held: Held, leave: asyncio.Event) -> None:
+        machine, facts = self._machine, self._machine.facts
+        store = machine.store(partition)
+        seen = machine.seen(topic, partition, leave.is_set)
+        admission = Admission(
+            store=store,
+            seen=seen,
+            consumer=held,
+            desk=await desk_of(facts, machine.settings, store),
+            offer=_woken_by_the_store,
+            clock=machine.clock,
+            mortality=machine.mortality,
+            settings=machine.settings,
+            crawl=facts.crawl,
+            nearest=Nearest() if facts.scope.depth_max is not None else None,
+            reads_seeds=True,
+        )
+        try:
+            await admission.run(leave)
+        finally:
+            await seen.close()
+
+    def troubles(self) -> dict[str, str]:
+        """See `RoleService.troubles`."""
+        return {} if len(self._parts) == 2 else {"groups": "not joined yet"}
+
+    def holdings(self) -> dict[str, object]:
+        """See `RoleService.holdings`."""
+        return {"partitions": self._parts[0].served() if self._parts else []}
+
+
+def _woken_by_the_store(_host: str, _authority: str, _due_us: int) -> None:
+    """The crawl node asks the store what has become due (`UrlStore.woken`)."""

@@ -1,0 +1,193 @@
+"""The cluster form on real servers: `init`, the four roles as processes, `add`, and their ends."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from e2e.cluster.servers_up import ClusterServers, missing_programs
+from e2e.cluster.ticking import seconds
+from e2e.processes import wait_until
+from integration.cluster_reading import states_of
+from limpet.cluster.run import ROLES
+from origin.process import OriginProcess
+
+pytestmark = pytest.mark.servers
+
+LIMPET: Final = (sys.executable, "-m", "limpet.cli.entry")
+SHARDS: Final = 4
+CRAWL_SECONDS_MAX: Final = 120.0
+DRAIN_SECONDS_MAX: Final = 30.0
+DESERVED: Final = {"page": "fetched", "redirect": "fetched", "gone": "gone", "denied": "denied"}
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterServers]:
+    """All of them, one node each."""
+    if missing := missing_programs():
+        pytest.skip(f"the cluster takes {', '.join(missing)}, which this machine lacks")
+    with ClusterServers(tmp_path_factory.mktemp("servers"), shards=SHARDS) as found:
+        yield found
+
+
+def configuration(servers: ClusterServers, folder: Path, name: str, *, scope: str = "any") -> Path:
+    """limpet.toml of a crawl of its own, without the proxies."""
+    path = folder / f"{name}.toml"
+    path.write_text(
+        f"""
+owned = ["127.0.0.0/8"]
+min_free_bytes = 0
+[politeness]
+floor_seconds = 0.0
+[crawl]
+shards = {SHARDS}
+scope = "{scope}"
+depth = 100
+[rules]
+owned_hosts_only = true
+[work]
+drain_seconds_max = {DRAIN_SECONDS_MAX}
+[cluster]
+folder = "{folder / "run"}"
+[cassandra]
+contact_points = {json.dumps(servers.contact_points)}
+port = {servers.cassandra_port}
+keyspace = "{name}"
+replication = 1
+[kafka]
+bootstrap = "{servers.bootstrap}"
+prefix = "{name}"
+replication = 1
+min_insync = 1
+[hdfs]
+url = "{servers.namenode_url}"
+namenodes_http = ["{servers.namenode_http}"]
+root = "/limpet/{name}"
+min_free_bytes = 0
+[seen]
+addresses = {json.dumps(servers.seen_addresses)}
+"""
+    )
+    return path
+
+
+def limpet(*words: str | Path, seconds_max: float = 90.0) -> "subprocess.CompletedProcess[str]":
+    """One command to its end. One that hangs tells where."""
+    command = [*LIMPET, *map(str, words)]
+    environment = {**os.environ, "PYTHONFAULTHANDLER": "1"}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        try:
+            stdout, stderr = process.communicate(timeout=seconds_max)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGABRT)
+            stdout, stderr = process.communicate()
+            raise AssertionError(f"{command} hung:\n{stderr}") from None
+    return subprocess.CompletedProcess(command, process.returncode, stdout, stderr)
+
+
+class Process:
+    """A role at work; its log is read while it runs."""
+
+    def __init__(self, role: str, config: Path, log: Path) -> None:
+        self.log = log
+        with log.open("wb") as output:
+            self.popen = subprocess.Popen(
+                [*LIMPET, "run", role, "--config", str(config)], stderr=output, stdout=output, start_new_session=True
+            )
+
+    def page(self, name: str) -> tuple[int, Any]:
+        """Status and body of a health page, once the process listens; (0, None) before."""
+        for line in self.log.read_text(errors="replace").splitlines():
+            if " listening " in line:
+                url = line.split(f" {name}=", 1)[1].split(" ", 1)[0]
+                try:
+                    with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310 - loopback
+                        return answer.status, json.loads(answer.read())
+                except urllib.error.HTTPError as error:
+                    return error.code, json.loads(error.read())
+        return 0, None
+
+    def wait(self) -> int:
+        """Its exit code."""
+        return self.popen.wait(DRAIN_SECONDS_MAX + 10)
+
+    def close(self) -> None:
+        """Kill what is left."""
+        if self.popen.poll() is None:
+            self.popen.kill()
+            self.popen.wait()
+
+
+@pytest.fixture
+def processes() -> Iterator[dict[str, Process]]:
+    """Roles by name, killed in the end."""
+    found: dict[str, Process] = {}
+    yield found
+    for process in found.values():
+        process.close()
+
+
+def test_init_may_be_repeated_and_refuses_other_facts(servers: ClusterServers, tmp_path: Path) -> None:
+    """The second run changes nothing; another scope is refused with both values, by `init` and by a role."""
+    config = configuration(servers, tmp_path, "facts")
+    first = limpet("init", "--config", config, "--json")
+    assert first.returncode == 0, first
+    report = json.loads(first.stdout)
+    assert (report["shards"], report["seen_shards"]) == (SHARDS, SHARDS)
+    assert "links.discovered.dead" in report["topics"]
+    assert len(report["migrations"]) >= 4
+    again = limpet("init", "--config", config, "--json")
+    assert json.loads(again.stdout) == {**report, "migrations": [], "topics": []}
+    other = configuration(servers, tmp_path, "facts", scope="host")
+    for words in (("init",), ("run", "parser"), ("add",)):
+        urls = ["http://127.0.0.1/"] if words == ("add",) else []
+        refused = limpet(*words, "--config", other, *urls)
+        assert refused.returncode == 2, refused
+        assert "crawl.scope is 'any' in this crawl, but 'host' was asked for" in refused.stderr
+
+
+def test_a_keyspace_without_a_crawl_ends_a_role(servers: ClusterServers, tmp_path: Path) -> None:
+    """It says what to do, and does not loop."""
+    config = configuration(servers, tmp_path, "nothing")
+    refused = limpet("run", "admission", "--config", config)
+    assert refused.returncode in {2, 4}
+    assert "limpet init" in refused.stderr
+
+
+def test_four_roles_crawl_a_web_and_end_in_order(
+    servers: ClusterServers, tmp_path: Path, processes: dict[str, Process]
+) -> None:
+    """Every URL of the web ends as it deserves; SIGTERM drains each role in time, and nothing stays leased."""
+    config = configuration(servers, tmp_path, "crawl")
+    assert limpet("init", "--config", config).returncode == 0
+    with OriginProcess("kill", log_path=tmp_path / "origin.log", pages=60, hosts=3, crawl_delay_seconds=0.05) as origin:
+        added = limpet("add", "--config", config, *origin.seeds)
+        assert added.returncode == 0, added
+        assert limpet("add", "--config", config, *origin.seeds).stdout == "0 URLs added, 3 known already\n"
+        for role in ROLES:
+            processes[role] = Process(role, config, tmp_path / f"{role}.log")
+        wait_until(lambda: all(p.page("ready")[0] == 200 for p in processes.values()), "readiness", 60)
+        expected = origin.web.expected()
+        settled = Counter(DESERVED[kind] for kind in expected.values())
+        wait_until(lambda: Counter(states_of(config).values()) == settled, "the web", CRAWL_SECONDS_MAX)
+        assert states_of(config) == {url: DESERVED[kind] for url, kind in expected.items()}
+        assert processes["crawlnode"].page("live") == (200, processes["crawlnode"].page("live")[1])
+        assert processes["crawlnode"].page("ready")[1]["holds"]["shards"] == list(range(SHARDS))
+        begun = seconds()
+        for process in processes.values():
+            process.popen.send_signal(signal.SIGTERM)
+        codes = {role: process.wait() for role, process in processes.items()}
+        assert codes == dict.fromkeys(ROLES, 0)
+        assert seconds() - begun < DRAIN_SECONDS_MAX
+    assert set(states_of(config).values()) <= set(DESERVED.values())

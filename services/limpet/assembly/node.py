@@ -77,8 +77,7 @@ def make_node(
     settings: Settings,
 ) -> CrawlNode:
     """A node that serves `holdings`, which may be empty yet, and writes its records through `writer`."""
-    outage = Outage(clock)
-    steps = classes.steps(writer, mortality, incarnation)
+    outage, steps = Outage(clock), classes.steps(writer, mortality, incarnation)
     exchange = classes.exchange(
         fetcher=fetcher,
         governor=governor,

@@ -4,10 +4,12 @@ import contextlib
 import os
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from contract.cassandras import keyspace
+from contract.stores import SERVED, STORES, CassandraRig, StoreRig
 from limpet.testing.kafka import KafkaDouble
 from limpet.urlstore.cassandra import CassandraSettings
 from servers import Folder, Service, service
@@ -45,6 +47,14 @@ def kafka_double() -> Iterator[KafkaDouble]:
     """Brokers in memory."""
     with KafkaDouble(brokers=3) as double:
         yield double
+
+
+@pytest.fixture(params=[*sorted(STORES), pytest.param(SERVED, marks=pytest.mark.servers)])
+def rig(request: pytest.FixtureRequest, tmp_path: Path) -> StoreRig:
+    """One adapter of the URL store; suites of other ports have rigs of their own."""
+    if request.param == SERVED:
+        return CassandraRig(request.getfixturevalue("cassandra_crawl"))
+    return STORES[request.param](tmp_path)
 
 
 def _serving(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:

@@ -114,6 +114,9 @@ def as_object(entry: Entry) -> dict[str, Any]:
         "fetched_us": outcome.fetched_us,
         "duration_us": outcome.duration_us,
         "sha1": outcome.payload_sha1,
+        "truncated": outcome.truncated,
+        "tries": entry.tries,
+        "invalid_certificate": outcome.insecure_tls,
         "record": outcome.location,
     }
 
@@ -125,7 +128,10 @@ def annotations(entry: Entry) -> list[str]:
         state = entry.state.value if entry.state is not None else ""
         return [state, *([entry.reason] if entry.reason else [])]
     found = [f"failure:{outcome.failure}"] if outcome.failure else []
+    found += [f"{entry.tries}t"] if entry.tries > 1 else []
     found += [f"truncated:{outcome.truncated}"] if outcome.truncated else []
+    found += entry.oddities
+    found += ["invalid_certificate"] if outcome.insecure_tls else []
     found += [f"ip:{outcome.remote_ip}"] if outcome.remote_ip else []
     return found + ([f"robots:{outcome.robots_digest[:12]}"] if outcome.robots_digest else [])
 

@@ -25,6 +25,12 @@ KEYS_A_RUN_MAX: Final = 200_000
 KEYS_A_READ: Final = 10_000
 VIAS_KEPT_MAX: Final = 20_000
 CHAIN_MAX: Final = 100
+TRIES_MAX: Final = 100
+CODING_ODDITIES: Final = frozenset(
+    {"decoded_limit", "coding_incomplete", "coding_error", "coding_absent", "unknown_coding"}
+)
+"""Flags of parse outputs that tell why a body may not have been decoded to its end."""
+
 _SHARD_BITS: Final = 8
 _BLOCK_KEYS: Final = 4_096
 
@@ -53,6 +59,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Outcome | None = None
     state: State | None = None
     reason: str = ""
+    tries: int = 1  # this one counted, since the URL was last settled; `TRIES_MAX` stands for more, too
+    oddities: tuple[str, ...] = ()  # of the body's coding, as far as it was parsed when the log was read
 
 
 class CaptureLog:
@@ -91,6 +99,7 @@ class CaptureLog:
     def _entry(self, at_us: int, place: int) -> Entry:
         shard, number, kind = place & (1 << _SHARD_BITS) - 1, place >> _SHARD_BITS + 1, place >> _SHARD_BITS & 1
         query = "log_ended" if kind else "log_outcome"
+        tries, oddities = 1, tuple[str, ...]()
         row = self._views.read_one(shard, lambda reader: reader.one(query, (number,)))
         assert row is not None  # nothing is ever deleted there
         if kind:
@@ -100,6 +109,7 @@ class CaptureLog:
             data, _, hops, via, seed = row
             outcome, state, reason = codes.outcome(data), None, ""
             url = outcome.url
+            tries, oddities = self._views.read_one(shard, lambda reader: _beside(reader, number, outcome))
         found_on, source = self._origins.of(shard, via) if via and not seed else ("", "")
         return Entry(
             at_us=at_us,
@@ -110,7 +120,18 @@ class CaptureLog:
             outcome=outcome,
             state=state,
             reason=reason,
+            tries=tries,
+            oddities=oddities,
         )
+
+
+def _beside(reader: Reader, number: int, outcome: Outcome) -> tuple[int, tuple[str, ...]]:
+    """How often the URL was tried by then, and what was odd about the coding of what came."""
+    before = [codes.STATES[state] for (state,) in reader.all("log_states_before", (number, TRIES_MAX - 1))]
+    tries = 1 + next((count for count, state in enumerate(before) if state is not State.DUE), len(before))
+    output = reader.one("log_output", (outcome.fp, outcome.fetched_us)) if outcome.status else None
+    flags = codes.output(output[0]).flags if output is not None else ()
+    return tries, tuple(flag for flag in flags if flag in CODING_ODDITIES)
 
 
 def _latest(reader: Reader) -> Mark:

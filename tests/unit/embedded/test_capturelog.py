@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from limpet.cli.log import annotations, as_line, as_object, code_of
 from limpet.clock import SystemClock
 from limpet.config import Facts
-from limpet.embedded.capturelog import CaptureLog, Entry, Mark
+from limpet.embedded.capturelog import CODING_ODDITIES, CaptureLog, Entry, Mark
 from limpet.embedded.folder import Folder
 from limpet.embedded.sums import (
     NO_TYPE,
@@ -29,13 +29,14 @@ from limpet.embedded.sums import (
 from limpet.embedded.views import ShardViews
 from limpet.model.lifecycle import State
 from limpet.model.outcome import Outcome
+from limpet.parser import decode
 from limpet.robots import HttpAnswer, RobotsState, Settled, advance, next_step
 from limpet.runtime import InlineRunner
 from limpet.runtime.sqlitefile import SqliteFile
 from limpet.schemas.sqlite import shard_schema
 from limpet.segments import Location
 from limpet.testing.chance import SeededRandom
-from limpet.urlstore import AuthorityRow, Candidate, Completion
+from limpet.urlstore import AuthorityRow, Candidate, Completion, ParseOutput
 from limpet.urlstore.sqlite import SqliteUrlStore
 
 FACTS = Facts(crawl="0123456789abcdef", hash_seed=b"s" * 16, suffix_list_digest="d" * 64)
@@ -250,6 +251,41 @@ def test_the_object_says_at_least_as_much() -> None:
     assert (shown["code"], shown["failure"], shown["detail"]) == (-1, "dns", "no such name")
     assert annotations(entry(outcome=outcome)) == ["failure:dns"]
     assert as_object(entry(state=State.DENIED, reason="/x"))["reason"] == "/x"
+
+
+def test_annotations_tell_tries_cuts_bombs_and_certificates() -> None:
+    """In one order, and nothing where all was well."""
+    plain = Outcome(fp=b"f", fetched_us=1, url="http://a.example/", status=200)
+    assert annotations(entry(outcome=plain)) == []
+    odd = replace(plain, truncated="length", insecure_tls=True, remote_ip="192.0.2.1")
+    told = entry(outcome=odd, tries=3, oddities=("decoded_limit",))
+    assert annotations(told) == ["3t", "truncated:length", "decoded_limit", "invalid_certificate", "ip:192.0.2.1"]
+    assert (as_object(told)["tries"], as_object(told)["invalid_certificate"]) == (3, True)
+
+
+def test_coding_oddities_are_what_the_decoder_calls_them() -> None:
+    """Every flag of a decoder that did not come to a good end."""
+    flags = {name: value for name, value in vars(decode).items() if name.isupper() and isinstance(value, str)}
+    assert set(flags.values()) - {decode.TRAILING_BYTES} == CODING_ODDITIES
+
+
+def test_tries_are_counted_since_the_url_was_last_settled(tmp_path: Path) -> None:
+    """Attempts that left it due count, up to one that did not; what was parsed tells of its coding."""
+
+    async def script(owner: Owner, folder: Folder, views: ShardViews) -> None:
+        store, one = owner.stores[3], candidate(1)
+        await store.admit([one], 1)
+        for at, state in ((10, State.DUE), (20, State.DUE), (30, State.FETCHED), (40, State.DUE), (50, State.FETCHED)):
+            (claim,) = await store.claim(one.authority, limit=1, now_us=10**9, lease_us=2 * 10**9, holder="h")
+            done = Outcome(fp=one.fp, fetched_us=at, url=one.url, status=200)
+            assert await store.complete(Completion(claim=claim, state=state, now_us=10**9, due_us=5, outcome=done))
+        flags = ("decoded_limit", "html")
+        await store.accept_outputs([ParseOutput(fp=one.fp, fetched_us=50, parser_version=1, links=0, flags=flags)])
+        log = CaptureLog(views, folder.facts.shards)
+        found = [(one.tries, one.oddities) for one in log.between({}, log.now())]
+        assert found == [(1, ()), (2, ()), (3, ()), (1, ()), (2, ("decoded_limit",))]
+
+    with_owner(tmp_path, script)
 
 
 # -- sums --------------------------------------------------------------------------------------------------------------

@@ -14,6 +14,15 @@ SELECT seq, ended_us FROM ended WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?;
 -- One outcome with what the log says of its URL.
 SELECT o.data, u.fp, u.hops, u.via, u.seed FROM outcome AS o JOIN url AS u ON u.id = o.url WHERE o.seq = ?;
 
+-- name: log_states_before
+-- The states that earlier completions of an outcome's URL gave, the latest first.
+SELECT p.state FROM outcome AS o JOIN outcome AS p ON p.url = o.url AND p.fetched_us < o.fetched_us
+WHERE o.seq = ?1 ORDER BY p.fetched_us DESC LIMIT ?2;
+
+-- name: log_output
+-- What the latest parser that saw a fetch made of it.
+SELECT data FROM output WHERE fp = ? AND fetched_us = ? ORDER BY parser_version DESC LIMIT 1;
+
 -- name: log_ended
 -- One URL that left the queue without a request.
 SELECT e.state, e.reason, u.url, u.fp, u.hops, u.via, u.seed FROM ended AS e JOIN url AS u ON u.id = e.url

@@ -53,19 +53,28 @@ def hosts(arguments: argparse.Namespace) -> int:
     return list_hosts(folder, host, as_json=arguments.json)
 
 
-def known_host(folder: Folder, text: str) -> str:
-    """The host that `text` names, as the crawl writes it. Raises `UsageError` for one that the crawl never met."""
+def named_host(text: str) -> str:
+    """The host that `text` names, as a crawl writes it. Raises `UsageError` for what is no host name."""
     host = _host_in(f"http://{text}/")
     if "/" in text:
         within = _host_in(text if "://" in text else f"http://{text.lstrip('/')}")
         raise UsageError(f"{text!r} is no host name: write it as {within or 'example.org'}")
     if not host:
         raise UsageError(f"{text!r} is no host name: write it as example.org")
-    with ShardViews(folder) as views:
-        row = views.read_one(shard_of_host(host, folder.facts), lambda reader: reading.host(reader, host))
-    if row is None:
+    return host
+
+
+def known_host(folder: Folder, text: str) -> str:
+    """The same, of a host that can be looked at. Raises `UsageError` for one neither met nor ordered anything of."""
+    host = named_host(text)
+    if not _met(folder, host) and OrderBook(folder).look().get(host, NO_ORDER) == NO_ORDER:
         raise UsageError(f"{host} is not a host of {folder.path}: `limpet hosts {folder.path}` lists them")
     return host
+
+
+def _met(folder: Folder, host: str) -> bool:
+    with ShardViews(folder) as views:
+        return views.read_one(shard_of_host(host, folder.facts), lambda reader: reading.host(reader, host)) is not None
 
 
 def _host_in(url: str) -> str:
@@ -83,11 +92,14 @@ def _order(folder: Folder, verb: str, text: str, arguments: argparse.Namespace) 
         raise UsageError(f"--gap must be above 0: `limpet hosts {folder.path} resume HOST` takes an order back")
     if gap_seconds > GAP_SECONDS_MAX:
         raise UsageError("--gap is longer than a year: block the host instead")
-    host = known_host(folder, text)
+    host = named_host(text)
+    met = _met(folder, host)
     before, after = OrderBook(folder).change(host, _edit(verb, SystemClock().wall_us(), gap_seconds))
     running = lock_holder(folder.path) is not None
     if arguments.json:
-        print_json({"host": host, "order": verb, "changed": before != after, "running": running, **_as_json(after)})
+        print_json(
+            {"host": host, "order": verb, "changed": before != after, "running": running, "met": met, **_as_json(after)}
+        )
         return 0
     when = "in force within seconds" if running else "in force when the crawl starts again"
     done = _DONE[verb].format(gap=show_duration(gap_seconds))
@@ -96,7 +108,8 @@ def _order(folder: Folder, verb: str, text: str, arguments: argparse.Namespace) 
             [f"{host}: nothing was ordered of it" if verb == "resume" else f"{host}: that was its order already"]
         )
     else:
-        print_lines([f"{host} {done} ({when})"])
+        stranger = "" if met or verb == "resume" else "; the crawl has not met it yet"
+        print_lines([f"{host} {done} ({when}{stranger})"])
     return 0
 
 

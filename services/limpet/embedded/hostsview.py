@@ -85,11 +85,19 @@ class HostsView:
         self.told: Callable[[], dict[str, tuple[int, Reasons]]] = self._ask
 
     def hosts(self, only: str | None = None) -> list[HostNow]:
-        """Every host, or one; the busiest first. Memory: one record a host."""
+        """Every host, or one; the busiest first. Hosts that were never met are among them when something is ordered of
+        them. Memory: one record a host.
+        """
         live = self.told()
         shards = range(self._folder.facts.shards) if only is None else [shard_of_host(only, self._folder.facts)]
         found = [host for shard in shards for host in self._shard(shard, only, live)]
+        met = {host.host for host in found}
+        ordered = self._orders if only is None else [host for host in [only] if host in self._orders]
+        found += [self._stranger(host) for host in ordered if host not in met]
         return sorted(found, key=lambda host: (-host.queued, host.host))
+
+    def _stranger(self, host: str) -> HostNow:
+        return self._host(shard_of_host(host, self._folder.facts), HostRow(host=host), [], None)
 
     def _ask(self) -> dict[str, tuple[int, Reasons]]:
         return asyncio.run(Listener(self._folder.run, self._clock).ask())

@@ -13,8 +13,9 @@ from limpet.crawlnode.errands import Errands
 from limpet.crawlnode.exchange import Exchange
 from limpet.crawlnode.health import Health, Outage
 from limpet.crawlnode.holdings import Holdings
+from limpet.crawlnode.quota import Quota
 from limpet.crawlnode.robots import RobotsDesk
-from limpet.crawlnode.service import CrawlNode, Quota
+from limpet.crawlnode.service import CrawlNode
 from limpet.crawlnode.sitemaps import SitemapPublisher
 from limpet.crawlnode.steps import FetchSteps
 from limpet.fetch import Fetcher

@@ -4,8 +4,10 @@ License and send are one synchronous stretch: between the last check and the req
 another task does can come between them.
 """
 
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import TypeVar
 
 import msgspec
@@ -17,7 +19,7 @@ from limpet.crawlnode.archive import Archivist
 from limpet.crawlnode.health import Outage
 from limpet.crawlnode.steps import FetchSteps
 from limpet.fetch import Capture, Fetcher, FetchLimits, FetchRequest, Head, Locating
-from limpet.model.errors import CannotGoOn
+from limpet.model.errors import CannotGoOn, Definite, Indefinite
 from limpet.model.events import DocumentFetched
 from limpet.model.identity import registrable_domain
 from limpet.model.lifecycle import State
@@ -30,7 +32,7 @@ from limpet.robots import License
 from limpet.runtime import Random
 from limpet.runtime.insist import insist
 from limpet.segments import Location
-from limpet.urlstore import Claim, Completion, Lane, UrlStore
+from limpet.urlstore import Claim, Completion, HostRow, Lane, UrlStore
 from limpet.warc import CaptureMeta
 
 T = TypeVar("T")
@@ -109,7 +111,7 @@ class Exchange:
         capture = await self._exchange(request, permit, store)
         await self._mind_robots(capture, permit.state, store)
         if capture.failure is None or capture.failure.kind not in UNSENT:
-            await self._steps.count_request(store, capture.started_us // DAY_US)
+            await insist(lambda: self._steps.count_request(store, capture.started_us // DAY_US), self._clock)
         return capture
 
     async def _mind_robots(self, capture: Capture, state: HostState, store: UrlStore) -> None:
@@ -124,7 +126,11 @@ class Exchange:
         if self._outage.paused_for() <= 0:
             self._governor.answered(state, robots_answer(capture))
         if (state.row.trips, state.row.broken_us) != before:
-            await self._steps.persist_wait(store, state.row)
+            await self.persist(state.row, store)
+
+    async def persist(self, row: HostRow, store: UrlStore) -> None:
+        """A wait that is in force is durable before anything goes on, however long that takes us."""
+        await insist(lambda: self._steps.persist_wait(store, row), self._clock)
 
     async def _exchange(self, request: FetchRequest, permit: Permit, store: UrlStore) -> Capture:
         """One request, to the addresses that `permit` was given for; waits are persisted at the headers."""
@@ -158,7 +164,7 @@ class Exchange:
         capture, claim, host = sent.capture, sent.claim, sent.host
         verdict = self._judge(sent, coding_cut=await self._lost_its_end(capture))
         if is_proxy_fault(capture) or (verdict.site_failure and await self.was_ours()):
-            await self._steps.hand_back(store, [claim], self._clock.wall_us() + 30_000_000, self._clock.wall_us())
+            await self._hand_back(claim, store)
             return verdict
         verdict = await self._break(sent, verdict, store)
         outcome = self._outcome(sent, verdict, None)
@@ -176,15 +182,23 @@ class Exchange:
             log_event(_LOG, logging.DEBUG, "exchange", url=claim.url, answer=said, state=verdict.state.value)
         return verdict
 
+    async def _hand_back(self, claim: Claim, store: UrlStore) -> None:
+        now_us = self._clock.wall_us()
+        await self._insist(lambda: self._steps.hand_back(store, [claim], now_us + 30_000_000, now_us), claim, store)
+
+    async def _give_up(self, claim: Claim, store: UrlStore) -> None:
+        """The host was in trouble for a week: everything that waits for it ends."""
+        now_us = self._clock.wall_us()
+        for queue in await store.queues():
+            if queue.host == claim.host:
+                await self._steps.wait_out(store, queue.authority, HOST_UNREACHABLE, now_us)
+
     async def _break(self, sent: Sent, verdict: Verdict, store: UrlStore) -> Verdict:
         """Feed the host's breaker. A probe that failed is no attempt of its URL; after a week all URLs are given up."""
         host, answer = sent.host, _answer(sent.capture, verdict)
         probed = self._governor.probes(host)
         if self._governor.answered(host, answer):
-            now_us = self._clock.wall_us()
-            for queue in await store.queues():
-                if queue.host == sent.claim.host:
-                    await self._steps.wait_out(store, queue.authority, HOST_UNREACHABLE, now_us)
+            await self._insist(lambda: self._give_up(sent.claim, store), sent.claim, store)
             return Verdict(state=State.FAILED, reason=HOST_UNREACHABLE, failures=verdict.failures, notice="failed")
         if probed and answer is Answer.TRANSIENT and verdict.state in {State.DUE, State.FAILED}:
             return Verdict(
@@ -193,9 +207,9 @@ class Exchange:
         return verdict
 
     async def _complete(self, sent: Sent, verdict: Verdict, outcome: Outcome, store: UrlStore) -> None:
-        host = self._governor.unsaved(sent.host)
+        host, claim = self._governor.unsaved(sent.host), sent.claim
         completion = Completion(
-            claim=sent.claim,
+            claim=claim,
             state=verdict.state,
             now_us=self._clock.wall_us(),
             reason=verdict.reason,
@@ -205,11 +219,12 @@ class Exchange:
             outcome=outcome,
         )
         if verdict.notice:
-            await self._steps.notify(store, sent.claim, verdict, completion.now_us)
-        won = await self._steps.complete(store, completion, host)
+            await self._insist(lambda: self._steps.notify(store, claim, verdict, completion.now_us), claim, store)
+        won = await self._insist(lambda: self._steps.complete(store, completion, host), claim, store)
         if not won and self._governor.stopped(sent.host) == BLOCKED:
             # The operator ended the lease under way. What came is archived, so its outcome is known too.
-            won = await self._steps.adopt(store, outcome, verdict, completion.now_us)
+            step = partial(self._steps.adopt, store, outcome, verdict, completion.now_us)
+            won = await self._insist(step, claim, store)
         if won and outcome.location is not None:
             self._steps.settling.settled(outcome.location)
 
@@ -218,7 +233,8 @@ class Exchange:
 
         async def renew() -> None:
             now_us = self._clock.wall_us()
-            await store.renew([claim], now_us, now_us + int(self._settings.work.lease_seconds * 1e6))
+            with contextlib.suppress(Definite, Indefinite):  # it may be the store that is out of reach
+                await store.renew([claim], now_us, now_us + int(self._settings.work.lease_seconds * 1e6))
 
         return await insist(step, self._clock, renew)
 
@@ -267,7 +283,7 @@ class Exchange:
             asked_us = int(seconds * 1e6)
         if asked_us:
             row = self._governor.wait_until(state, now_us + asked_us, f"http_{head.status}")
-            await self._steps.persist_wait(store, row)
+            await self.persist(row, store)
 
     def _outcome(self, sent: Sent, verdict: Verdict, location: Location | None) -> Outcome:
         capture = sent.capture

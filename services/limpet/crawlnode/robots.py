@@ -23,7 +23,6 @@ from limpet.crawlnode.hops import REDIRECT_ELSEWHERE, HopPermits
 from limpet.crawlnode.sitemaps import SitemapPublisher
 from limpet.crawlnode.steps import FetchSteps
 from limpet.fetch import Capture, FetchRequest, Head, redirect_target
-from limpet.model.errors import CannotGoOn, LimpetError
 from limpet.model.outcome import Outcome
 from limpet.model.urls import InvalidUrl, canonicalize, split
 from limpet.model.verdict import TLS_CERTIFICATE
@@ -51,6 +50,7 @@ from limpet.robots import (
 from limpet.robots.retrieval.answers import DAY_US, Failing
 from limpet.robots.retrieval.state import RetryPolicy
 from limpet.runtime import Random
+from limpet.runtime.insist import insist
 from limpet.urlstore import AuthorityRow, UrlStore
 from limpet.warc import CaptureMeta
 
@@ -129,13 +129,14 @@ class RobotsDesk:
     # -- answers -----------------------------------------------------------------------------------------------------
     async def load(self, authority: str, host: HostState, store: UrlStore) -> None:
         """Have the authority's row at hand, and its crawl-delay in force, before the host is asked for anything."""
-        if authority not in self._known:
-            row = await store.authority(authority) or AuthorityRow(authority=authority, host=host.row.host)
-            if authority not in self._known:  # else somebody was faster, and may have learned more since
-                state = msgspec.msgpack.decode(row.robots, type=RobotsState) if row.robots else RobotsState()
-                self._keep(_Known(row, state))
-                await self._obey_delay(authority, state, host, store)
-        self._known.move_to_end(authority)
+        if authority in self._known:
+            self._known.move_to_end(authority)
+            return
+        row = await store.authority(authority) or AuthorityRow(authority=authority, host=host.row.host)
+        if authority not in self._known:  # else somebody was faster, and may have learned more since
+            state = msgspec.msgpack.decode(row.robots, type=RobotsState) if row.robots else RobotsState()
+            self._keep(_Known(row, state))
+            await self._obey_delay(authority, state, host, store)
 
     def forget(self, hosts: AbstractSet[str]) -> None:
         """These hosts are somebody else's, who may learn more of their rules than what is remembered here."""
@@ -208,15 +209,15 @@ class RobotsDesk:
             wait_reason="" if state.copy is not None else f"robots_{state.reason}",
         )
         if state.host_until_us > now_us:
-            await self._steps.persist_wait(store, self._governor.wait_until(host, state.host_until_us, state.reason))
+            await self._exchange.persist(self._governor.wait_until(host, state.host_until_us, state.reason), store)
         if before.state.digest and state.digest != before.state.digest:
-            await self._steps.rearm_denied(store, authority, now_us)
+            await insist(lambda: self._steps.rearm_denied(store, authority, now_us), self._clock)
         if state.copy is not None and state.digest != before.state.digest:
             named = self._judge.rules(state, now_us)
             await self._sitemaps.publish(
                 authority + "/robots.txt", named.sitemaps if named else (), asked_us, held.producer
             )
-        await self._steps.put_robots(store, row)
+        await insist(lambda: self._steps.put_robots(store, row), self._clock)
         self._keep(_Known(row, state))
         await self._obey_delay(authority, state, host, store)
         self._tell(authority, settled)
@@ -277,7 +278,7 @@ class RobotsDesk:
                 self._governor.end(permit, 0, sent=False)
                 return NotAsked(REDIRECT_ELSEWHERE)
             answer = await self._ask(url, permit, held.store)
-            await self._steps.persist_wait(held.store, permit.state.row)
+            await self._exchange.persist(permit.state.row, held.store)
             return answer
 
     async def run_errands(self) -> None:
@@ -311,16 +312,8 @@ class RobotsDesk:
             CaptureMeta(kind="robots", insecure_tls=bool(capture.insecure_tls)),
             Outcome(fp=b"", fetched_us=capture.started_us, url=capture.url),
         )
-        while True:
-            try:
-                locations = await self._steps.append(members)
-            except CannotGoOn:
-                raise
-            except LimpetError:
-                await self._clock.sleep(0.5)
-            else:
-                self._steps.settling.settled(locations[0])  # a robots record has no outcome to wait for
-                return
+        locations = await insist(lambda: self._steps.append(members), self._clock)
+        self._steps.settling.settled(locations[0])  # a robots record has no outcome to wait for
 
     def _answer(self, capture: Capture) -> RobotsAnswer:
         head = capture.head
@@ -342,7 +335,7 @@ class RobotsDesk:
         if delay:
             self._governor.set_crawl_delay(host, delay)
         if is_long(host) and (unsaved := self._governor.unsaved(host)) is not None:
-            await self._steps.persist_wait(store, unsaved)
+            await self._exchange.persist(unsaved, store)
 
     def _keep(self, known: _Known) -> None:
         old = self._known.pop(known.row.authority, None)

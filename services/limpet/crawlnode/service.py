@@ -7,7 +7,7 @@ an unfinished lease makes the URL due again.
 import asyncio
 import logging
 from collections.abc import Coroutine, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from limpet.bus import Producer
 from limpet.clock import DurableClock
@@ -17,6 +17,7 @@ from limpet.crawlnode.exchange import Exchange, Sent, longest_fetch_us
 from limpet.crawlnode.health import Health, Outage
 from limpet.crawlnode.holdings import Holding, Holdings
 from limpet.crawlnode.leases import Leases
+from limpet.crawlnode.quota import Quota
 from limpet.crawlnode.robots import RobotsDesk
 from limpet.crawlnode.scheduler import HostQueues, Scheduler
 from limpet.crawlnode.steps import FetchSteps
@@ -34,18 +35,6 @@ DRY_SECONDS = 1.0
 FINISHING_MAX_FACTOR = 2
 WOKEN_SECONDS = 1.0
 _LOG = logging.getLogger("limpet.crawlnode")
-
-
-class Quota(Protocol):
-    """Pages that this crawl may still send; shared between its workers."""
-
-    def take(self) -> bool:
-        """One page permit; False = none is left now."""
-        ...
-
-    def give_back(self) -> None:
-        """A permit that was not used for a page."""
-        ...
 
 
 class CrawlNode:
@@ -67,6 +56,7 @@ class CrawlNode:
         agent: str,
     ) -> None:
         self._holdings = holdings
+        self._from_start = list(holdings)  # what comes later is taken
         self._steps = steps
         self._exchange = exchange
         self._robots = robots
@@ -87,7 +77,7 @@ class CrawlNode:
         self._ordering = asyncio.Lock()
         self._blocks = Blocks(steps, clock, self.offer)
         self._stopping = False
-        self._dry_until = 0.0  # no page permits before this monotonic second
+        self._dry_until = 0.0  # nothing is sent before this monotonic second: no page permits, or no store
         self._longest_us = longest_fetch_us(settings)
         self._hold_seconds_max = settings.work.lease_seconds / 3  # claims of a host that waits longer go back
         self._lease_us = int(settings.work.lease_seconds * 1e6)
@@ -141,17 +131,23 @@ class CrawlNode:
             return
         held.leaving = True
         await held.unused()
+        if self._holdings.get(shard) is not held:
+            return  # another call was faster
+        entries = [entry for entry in self._scheduler.hosts() if entry.shard == shard]
+        for entry in entries:
+            self._scheduler.drop(entry)
+        self._robots.forget(held.hosts)
+        await asyncio.gather(*(self._give_back(entry, held) for entry in entries if entry.claims))
+        self._holdings.remove(held)
+
+    async def _give_back(self, entry: HostQueues, held: Holding) -> None:
+        """Claims of a host that is not served any more. Where the store fails, they are lost to us: leases run out."""
         try:
-            for entry in self._scheduler.hosts():
-                if entry.shard == shard and self._holdings.get(shard) is held:
-                    self._scheduler.drop(entry)
-                    await self._return_claims(entry, held, 0)
+            await self._return_claims(entry, held, 0)
         except CannotGoOn:
             raise
         except LimpetError as error:
-            log_event(_LOG, logging.WARNING, "claims were not handed back", shard=shard, reason=str(error))
-        self._robots.forget(held.hosts)
-        self._holdings.remove(held)
+            log_event(_LOG, logging.WARNING, "claims were not handed back", host=entry.host, reason=str(error))
 
     async def _persist(self, store: UrlStore, rows: Sequence[HostRow]) -> None:
         await asyncio.gather(*(self._steps.persist_wait(store, row) for row in rows))
@@ -206,7 +202,7 @@ class CrawlNode:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until `stop`; then finish what is in flight and hand the rest back. Raises what went wrong of ours."""
-        for held in self._holdings:
+        for held in self._from_start:
             await self._offer_all(held)
         keeping = (self._leases.run(), self._robots.run_errands(), self._listen())
         keepers = [asyncio.get_running_loop().create_task(work) for work in keeping]
@@ -301,6 +297,11 @@ class CrawlNode:
                     break  # one batch a turn: other hosts are waiting
             if entry.claims and self._waits_long(state):
                 await self._return_claims(entry, held, 0)
+        except CannotGoOn:
+            raise
+        except LimpetError as error:  # an outage of ours: nobody is asked, and what we hold we keep
+            self._dry_until = self._clock.monotonic() + DRY_SECONDS
+            log_event(_LOG, logging.WARNING, "the store did not answer", shard=held.shard, reason=str(error))
         finally:
             entry.visiting = False
             self._reschedule(entry)
@@ -492,4 +493,4 @@ class CrawlNode:
         for entry in self._scheduler.hosts():
             held = self._holdings.get(entry.shard)
             if held is not None:
-                await self._return_claims(entry, held, 0)
+                await self._give_back(entry, held)

@@ -44,7 +44,7 @@ def _starts(directory: Path, seeds: Sequence[str], log: Path, rounds: int, say: 
         into = directory / f"start-{len(seeds)}-{number}"
         arguments = ["crawl", "-i", str(entries), "--into", str(into), "--owned", OWNED, "-q"]
         with LimpetProcess(arguments, directory / "output.txt") as limpet:
-            found.append(_first_request_seconds(limpet, LogTail(log)))
+            found.append(first_request_seconds(limpet, LogTail(log)))
             limpet.interrupt()
             limpet.end()
     say(f"{rounds} starts with {len(seeds)} seeds: " + ", ".join(f"{one:.2f}" for one in found[1:]) + " s")
@@ -107,7 +107,7 @@ def _resumes(into: Path, log: Path, rounds: int, say: Say, *, killed: bool) -> l
 
 def _resume(into: Path, log: Path, *, killed: bool) -> _Resumed:
     with LimpetProcess(["crawl", "--into", str(into), "-q"], into.parent / "output.txt") as limpet:
-        start_seconds = _first_request_seconds(limpet, LogTail(log))
+        start_seconds = first_request_seconds(limpet, LogTail(log))
         time.sleep(AT_WORK_SECONDS)
         rss_bytes_max = max(one.rss_bytes_max for one in usages(family(limpet.pid)).values())
         told = monotonic_seconds()
@@ -119,8 +119,8 @@ def _resume(into: Path, log: Path, *, killed: bool) -> _Resumed:
     return _Resumed(start_seconds, monotonic_seconds() - told, rss_bytes_max)
 
 
-def _first_request_seconds(limpet: LimpetProcess, tail: LogTail) -> float:
-    """From the launch to the first request, both on the clock that all processes share."""
+def first_request_seconds(limpet: LimpetProcess, tail: LogTail) -> float:
+    """From the launch to the first request, both on the clock that all processes share. Raises `BenchFailed`."""
     give_up = monotonic_seconds() + WAIT_SECONDS_MAX
     while not tail.first_ns:
         if monotonic_seconds() > give_up or not limpet.running():

@@ -18,7 +18,7 @@ from limpet.cluster.stores import open_store
 from limpet.cluster.tables import CassandraFacts
 from limpet.cluster.waiting import Patience, PatientCalls, Waits
 from limpet.config import Facts
-from limpet.model.errors import CannotGoOn, Definite, Indefinite, UsageError
+from limpet.model.errors import CannotGoOn, Definite, Indefinite, LimpetError, UsageError
 from limpet.receipts import FileReceiptLog, Recorder
 from limpet.runtime import Immortal, Mortality, Random, Runner, SystemDisk, SystemRandom, ThreadRunner, new_incarnation
 from limpet.seen import PatientSeen
@@ -33,6 +33,8 @@ CLOCKS_APART_US_MAX: Final = 1_000_000
 
 FLUSH_SECONDS: Final = 2.0
 """How much of its counts a death may cost."""
+
+WATCH_SECONDS: Final = 3.0
 
 STORE_VERBS: Final = frozenset(name for name in vars(UrlStore) if not name.startswith("_") and name != "shard")
 
@@ -158,6 +160,18 @@ class Machine:
                 self.waits.begin("counts", error)
             else:
                 self.waits.end("counts")
+
+    async def watch_servers(self) -> None:
+        """For ever: whether store and bus serve, so that `/ready` knows also while nothing is asked of them."""
+        while True:
+            for name, ask in (("cassandra", self.clocks_agree), ("kafka", self.bus.producer.healthy)):
+                try:
+                    await ask()
+                except LimpetError as error:  # whoever works with them judges whether it is the end
+                    self.waits.begin(name, error)
+                else:
+                    self.waits.end(name)
+            await self.clock.sleep(WATCH_SECONDS)
 
     def seen(self, topic: str, shard: int, stopping: Callable[[], bool]) -> PatientSeen:
         """The shard's marks, for the reader of a topic; whoever asks closes it."""

@@ -114,7 +114,7 @@ class RoleProcess:
         await self._machine.open()
         self._role = ROLES[self._name](self._machine)
         try:
-            await together([self._role.run(self._stop)], [self._machine.keep_up()])
+            await together([self._role.run(self._stop)], [self._machine.keep_up(), self._machine.watch_servers()])
         except BaseExceptionGroup as group:
             raise _first(group) from group
 

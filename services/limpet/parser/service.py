@@ -103,8 +103,12 @@ class Parser:
         runner: Runner | None = None,
         learn: Callable[[], Awaitable[None]] | None = None,
         reads_at_once: int = 1,
+        jobs_seconds: float = 0.0,
     ) -> None:
-        """`learn` brings `in_scope` up to date where others add seeds; records of a batch are read `reads_at_once`."""
+        """`learn` brings `in_scope` up to date where others add seeds; records of a batch are read `reads_at_once`.
+
+        After a look that found no job the next one is `jobs_seconds` later, since looks may cost a question.
+        """
         self._store = store
         self._consumer = consumer
         self._producer = producer
@@ -124,6 +128,8 @@ class Parser:
         self._runner = runner or InlineRunner()  # where long bodies are parsed, so that others go on meanwhile
         self._kept = kept  # bodies that the crawl node of this process has decoded
         self._learn = learn
+        self._jobs_seconds = jobs_seconds
+        self._look_at = 0.0  # monotonic second from which on jobs are looked for
         self._reads = asyncio.Semaphore(reads_at_once)
         self._reads_at_once = reads_at_once
         self._in_scope = in_scope  # of pages of this partition, whose seeds are known here and nowhere else
@@ -134,7 +140,7 @@ class Parser:
             if self._producer.backlog() > self._settings.work.log_backlog_max:
                 await self._clock.sleep(BACKLOG_SECONDS)
                 continue
-            if not await self.step() and not await self.run_jobs():
+            if not await self.step() and not await self._look_for_jobs():
                 await self._consumer.wait(IDLE_SECONDS)
 
     async def step(self) -> int:
@@ -153,6 +159,13 @@ class Parser:
             parsings = await self._parse_all(messages)
         await self._finish(parsings)
         return len(messages)
+
+    async def _look_for_jobs(self) -> int:
+        if self._clock.monotonic() < self._look_at:
+            return 0
+        found = await self.run_jobs()
+        self._look_at = 0.0 if found else self._clock.monotonic() + self._jobs_seconds
+        return found
 
     async def run_jobs(self) -> int:
         """Later attempts, claimed like URLs; the number of jobs tried."""

@@ -27,6 +27,9 @@ from limpet.parser.service import Parser
 from limpet.segments import SegmentStore
 
 READS_AT_ONCE: Final = 16
+JOBS_SECONDS: Final = 2.0
+NEVER_SECONDS: Final = 1e12
+"""The reader of the retry topic leaves jobs to the other one of its partition."""
 
 
 class ParserRole:
@@ -128,6 +131,7 @@ class ParserRole:
             runner=machine.runner("parses"),
             learn=learn,
             reads_at_once=READS_AT_ONCE,
+            jobs_seconds=JOBS_SECONDS if topic == DOCUMENT_FETCHED else NEVER_SECONDS,
         )
 
     def troubles(self) -> dict[str, str]:

@@ -7,6 +7,7 @@ from limpet.clock import Clock
 from limpet.model.lifecycle import State
 from limpet.runtime.randomness import Random
 from limpet.urlstore import counters
+from limpet.urlstore.cassandra.batches import UNRECORDED, Groups
 from limpet.urlstore.cassandra.exits import Exits
 from limpet.urlstore.cassandra.hosts import Hosts
 from limpet.urlstore.cassandra.jobs import OPEN, REVIEW, Jobs
@@ -27,19 +28,21 @@ class Books:
     Counts are kept in memory until `flush`, which the holder calls often and at its end.
     """
 
-    def __init__(self, session: Session, shard: int, *, epoch: int, clock: Clock, random: Random) -> None:
+    def __init__(
+        self, session: Session, shard: int, *, epoch: int, clock: Clock, random: Random, groups: Groups = UNRECORDED
+    ) -> None:
         writer = random.token(WRITER_BYTES).hex()
         self._session, self._shard = session, shard
         self.totals = Totals(session, shard, writer, clock)
-        self.hosts = Hosts(session, shard, Led(epoch, clock), writer)
+        self.hosts = Hosts(session, shard, Led(epoch, clock), writer, groups)
         self.seeds = Seeds(session, shard)
-        self.rejects = Rejects(session, shard, writer)
+        self.rejects = Rejects(session, shard, writer, groups)
         self.requests = Requests(session, shard, writer)
-        self.notices = Notices(session, shard, writer)
+        self.notices = Notices(session, shard, writer, groups)
         self.repairs = Repairs(session, shard)
         self.exits = Exits(session, shard, clock)
         self.jobs = Jobs(session, shard, random, clock)
-        self.parse = Parse(session, self.jobs, random, self._depth_of, self.totals.add)
+        self.parse = Parse(session, self.jobs, random, self._depth_of, self.totals.add, groups)
 
     # -- hooks.Ledger --------------------------------------------------------------------------------------------------
     async def meet(self, authority: str, host: str) -> None:

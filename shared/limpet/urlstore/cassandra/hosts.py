@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from limpet.urlstore.cassandra import codec
+from limpet.urlstore.cassandra.batches import COUNT_HOSTS, UNRECORDED, Groups
 from limpet.urlstore.cassandra.guarded import each
 from limpet.urlstore.cassandra.led import Led
 from limpet.urlstore.cassandra.session import Session
@@ -32,8 +33,9 @@ def part_of(name: str) -> int:
 class Hosts:
     """Host and authority rows of one shard. `writer` names this object among all that ever write to the shard."""
 
-    def __init__(self, session: Session, shard: int, led: Led, writer: str) -> None:
+    def __init__(self, session: Session, shard: int, led: Led, writer: str, groups: Groups = UNRECORDED) -> None:
         self._session, self._shard, self._led, self._writer = session, shard, led, writer
+        self._groups = groups
         self._met: OrderedDict[str, None] = OrderedDict()
         self._counted: dict[str, int] = {}
         self._generation = 0
@@ -124,7 +126,7 @@ class Hosts:
                 self._generation += 1
             for host, rows in born.items():
                 self._counted[host] = self._counted.get(host, 0) + rows
-            await each(born, self._put_count)
+            await self._groups.each(COUNT_HOSTS, born, self._put_count)
 
     async def _put_count(self, host: str) -> None:
         place = self._place(host) | {"host": host}

@@ -44,9 +44,12 @@ class JobIndex:
         self._cursor_us = 0
 
     async def enter(self, fp: bytes, fetched_us: int, at_us: int) -> Entered:
-        """Before the job's row is written. The entry is never behind the cursor."""
+        """Before the job's row is written. The entry keeps clear of the cursor, which may move at this moment."""
         began = self._clock.monotonic()
-        entry = Entry(max(at_us, await self.cursor(), 0), fp, fetched_us)
+        cursor_us = await self.cursor()
+        if cursor_us and at_us < cursor_us + LAG_US // 2:
+            at_us = cursor_us + LAG_US  # not after now
+        entry = Entry(max(at_us, 0), fp, fetched_us)
         slot = entry.at_us // SLOT_US
         if slot not in self._slots:
             await self._session.run("job_slot_enter", shard=self._shard, slot=slot)
@@ -60,7 +63,7 @@ class JobIndex:
         """After the job's row was written: once more, if a reader may have gone by before it was there."""
         if (self._clock.monotonic() - entered.began) * 1e6 > LAG_US / 2:
             _, fp, fetched_us = entered.entry
-            await self.enter(fp, fetched_us, await self.cursor() + LAG_US)
+            await self.enter(fp, fetched_us, 0)
 
     async def cursor(self) -> int:
         """From where on entries have to be read."""

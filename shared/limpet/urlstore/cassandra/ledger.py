@@ -15,6 +15,7 @@ from typing import Final
 from limpet.clock import Clock
 from limpet.urlstore import counters
 from limpet.urlstore.cassandra import codec
+from limpet.urlstore.cassandra.batches import COUNT_REJECTS, UNRECORDED, Groups
 from limpet.urlstore.cassandra.guarded import each
 from limpet.urlstore.cassandra.session import Session
 from limpet.urlstore.types import Reject, RepairItem
@@ -56,8 +57,8 @@ class _Own:
 class Rejects:
     """Links that rules turned away, per host and rule."""
 
-    def __init__(self, session: Session, shard: int, writer: str) -> None:
-        self._session, self._shard, self._writer = session, shard, writer
+    def __init__(self, session: Session, shard: int, writer: str, groups: Groups = UNRECORDED) -> None:
+        self._session, self._shard, self._writer, self._groups = session, shard, writer, groups
         self._own: dict[tuple[str, str], _Own] = {}
         self._generation = 0
         self._lock = asyncio.Lock()
@@ -70,7 +71,8 @@ class Rejects:
                 self._generation += 1
             for reject in rejects:
                 self._own.setdefault((reject.host, reject.rule), _Own()).add(reject)
-            await each(dict.fromkeys((reject.host, reject.rule) for reject in rejects), self._put)
+            keys = dict.fromkeys((reject.host, reject.rule) for reject in rejects)
+            await self._groups.each(COUNT_REJECTS, keys, self._put)
 
     async def all(self) -> list[Reject]:
         """See `UrlStore.rejects`."""

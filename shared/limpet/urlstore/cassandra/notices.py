@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from limpet.urlstore.cassandra.guarded import each
+from limpet.urlstore.cassandra.batches import DELIVER, UNRECORDED, Groups
 from limpet.urlstore.cassandra.session import Row, Session
 from limpet.urlstore.types import DAMAGED_SEGMENT, Notice
 
@@ -35,8 +35,8 @@ class _Part(NamedTuple):
 class Notices:
     """See the module."""
 
-    def __init__(self, session: Session, shard: int, writer: str) -> None:
-        self._session, self._shard, self._writer = session, shard, writer
+    def __init__(self, session: Session, shard: int, writer: str, groups: Groups = UNRECORDED) -> None:
+        self._session, self._shard, self._writer, self._groups = session, shard, writer, groups
         self._shown: OrderedDict[Notice, list[_Part]] = OrderedDict()
         self._lock = asyncio.Lock()
 
@@ -72,7 +72,7 @@ class Notices:
             place = self._place(part.day, (notice.kind, notice.host, notice.reason), part.writer)
             await self._session.run("notice_deliver", **place, delivered=part.told)
 
-        await each(told, note)
+        await self._groups.each(DELIVER, told, note)
         await self._drop()
 
     async def damages(self) -> list[str]:

@@ -12,6 +12,7 @@ from typing import Final
 
 from limpet.model.lifecycle import Actor, State
 from limpet.urlstore import counters
+from limpet.urlstore.cassandra.batches import CANCEL, REARM, UNCANCEL, UNRECORDED, WAIT_OUT, Groups, Trade
 from limpet.urlstore.cassandra.exits import Exits
 from limpet.urlstore.cassandra.guarded import each
 from limpet.urlstore.cassandra.hosts import Hosts
@@ -65,7 +66,9 @@ class Operator:
         count: Count,
         notify: Notify,
         ended: Callable[[Row], None],
+        groups: Groups = UNRECORDED,
     ) -> None:
+        self._groups = groups
         self._session, self._hosts, self._exits, self._moves = session, hosts, exits, moves
         self._count, self._notify, self._ended = count, notify, ended
         self._scans: OrderedDict[tuple[str, str, str], _Pass] = OrderedDict()
@@ -83,7 +86,7 @@ class Operator:
             self._count(counters.CANCELLED, 1)
             return True
 
-        return await self._some(("cancel", host, reason), lambda: self._queued(host), cancel, limit)
+        return await self._some(CANCEL, (host, reason), lambda: self._queued(host), cancel, limit)
 
     async def uncancel(self, host: str, reason: str, now_us: int, limit: int) -> int:
         """See `UrlStore.uncancel`."""
@@ -91,7 +94,7 @@ class Operator:
         async def uncancel(row: Row) -> bool:
             return await self._rearm(row, Actor.OPERATOR, Lane.NEW, now_us)
 
-        return await self._some(("uncancel", host, reason), lambda: self._cancelled(host, reason), uncancel, limit)
+        return await self._some(UNCANCEL, (host, reason), lambda: self._cancelled(host, reason), uncancel, limit)
 
     async def cancelled_hosts(self, reason: str) -> list[str]:
         """See `UrlStore.cancelled_hosts`."""
@@ -100,9 +103,13 @@ class Operator:
     # -- authorities ---------------------------------------------------------------------------------------------------
     async def rearm_denied(self, authority: str, now_us: int) -> int:
         """See `UrlStore.rearm_denied`."""
+
+        async def rearm(row: Row) -> bool:
+            return await self._rearm(row, Actor.CRAWLNODE, Lane.NEW, now_us)
+
         began_us, count, left = self._exits.now_us(), 0, 0
         async for rows in self._exits.of_authority(authority):
-            moved = sum(await each(rows, lambda row: self._rearm(row, Actor.CRAWLNODE, Lane.NEW, now_us)))
+            moved = sum(await self._groups.each(REARM, rows, rearm))
             count, left = count + moved, left + len(rows) - moved
         if not left:
             await self._exits.forget_authority(authority, began_us)
@@ -120,7 +127,7 @@ class Operator:
                 rows = [row for row in found if row["state"] == State.DUE]
                 if rows:
                     await self._notify("failed", rows[0]["host"], reason, authority, now_us, len(rows))
-                    count += sum(await each(rows, fail))
+                    count += sum(await self._groups.each(WAIT_OUT, rows, fail))
         self._count(counters.WAITED_OUT, count)
         return count
 
@@ -134,7 +141,7 @@ class Operator:
                 return False
             return await self._rearm(row, Actor.OPERATOR, Lane.SOON, now_us)
 
-        return sum(await each(dict.fromkeys(fps), rearm))
+        return sum(await self._groups.each(REARM, dict.fromkeys(fps), rearm))
 
     async def close(self) -> None:
         """Let go of the passes that are open."""
@@ -150,15 +157,17 @@ class Operator:
     # -- passes --------------------------------------------------------------------------------------------------------
     async def _some(
         self,
-        key: tuple[str, str, str],
+        trade: Trade,
+        place: tuple[str, str],
         scan: Callable[[], AsyncGenerator[list[Row], None]],
         act: Callable[[Row], Awaitable[bool]],
         limit: int,
     ) -> int:
-        """Go on with the pass of this key until `limit` rows moved; 0 only after a whole pass that moved nothing.
+        """Go on with the pass of this place until `limit` rows moved; 0 only after a whole pass that moved nothing.
 
         Calls that follow each other share one pass: otherwise each would begin with what the earlier ones moved.
         """
+        key = (trade.operation, *place)
         count, resumed = 0, key in self._scans
         one = self._scans.pop(key, None) or _Pass(scan())
         while count < limit:
@@ -168,7 +177,7 @@ class Operator:
                     return count
                 one, resumed = _Pass(scan()), False
                 continue
-            count += sum(await each(rows, act))
+            count += sum(await self._groups.each(trade, rows, act))
         self._scans[key] = one
         if len(self._scans) > SCANS_MAX:
             await self._scans.popitem(last=False)[1].close()

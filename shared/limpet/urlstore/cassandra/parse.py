@@ -12,7 +12,8 @@ from typing import Any, Final, NamedTuple
 from limpet.runtime.randomness import Random
 from limpet.urlstore import counters
 from limpet.urlstore.cassandra import codec
-from limpet.urlstore.cassandra.guarded import TRIES_MAX, attempt, contended, each, settled
+from limpet.urlstore.cassandra.batches import ACCEPT, UNRECORDED, Groups
+from limpet.urlstore.cassandra.guarded import TRIES_MAX, attempt, contended, settled
 from limpet.urlstore.cassandra.jobs import DONE, OPEN, TOKEN_BYTES, Jobs
 from limpet.urlstore.cassandra.session import Row, Session
 from limpet.urlstore.types import Job, ParseOutput
@@ -37,9 +38,17 @@ class _Put(NamedTuple):
 class Parse:
     """Outputs of one shard."""
 
-    def __init__(self, session: Session, jobs: Jobs, random: Random, depth_of: DepthOf, count: Count) -> None:
+    def __init__(
+        self,
+        session: Session,
+        jobs: Jobs,
+        random: Random,
+        depth_of: DepthOf,
+        count: Count,
+        groups: Groups = UNRECORDED,
+    ) -> None:
         self._session, self._jobs, self._random = session, jobs, random
-        self._depth_of, self._count = depth_of, count
+        self._depth_of, self._count, self._groups = depth_of, count, groups
 
     async def accept(self, outputs: Sequence[ParseOutput], job: Job | None) -> list[bool]:
         """See `UrlStore.accept_outputs`. With `job`, every output is one of its document."""
@@ -54,7 +63,7 @@ class Parse:
             for place in places:
                 results[place] = await self._accept(outputs[place])
 
-        await each(groups.values(), accept)
+        await self._groups.each(ACCEPT, groups.values(), accept)
         return results
 
     async def output(self, fp: bytes, fetched_us: int, version: int) -> ParseOutput | None:

@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 from limpet.clock import Clock
 from limpet.runtime.randomness import Random
 from limpet.urlstore.cassandra import codec, surveying
+from limpet.urlstore.cassandra.batches import LIST_UNPARSED, REENTER, UNRECORDED, Groups
 from limpet.urlstore.cassandra.dueindex import DueIndex
 from limpet.urlstore.cassandra.guarded import each
 from limpet.urlstore.cassandra.jobindex import JobIndex
@@ -82,7 +83,9 @@ class Sweep:
         *,
         clock: Clock,
         random: Random,
+        groups: Groups = UNRECORDED,
     ) -> None:
+        self._groups = groups
         self._session, self._piece, self._policy = session, piece, policy
         self._parse, self._listing, self._clock = parse, listing, clock
         self._writes = Writes(session, random)
@@ -154,7 +157,7 @@ class Sweep:
             ]
         await each(outdated, self._take_back)
         unparsed += [(one.document, before_us) for one in outdated]
-        await each(unparsed, self._list_unparsed)
+        await self._groups.each(LIST_UNPARSED, unparsed, self._list_unparsed)
         return Step(
             urls=len(urls),
             reentered=await self._reenter([rows[0] for rows in urls]),
@@ -182,7 +185,7 @@ class Sweep:
             for row in found
             if row["entry_us"] == NO_ENTRY or (row["entry_us"], row["fp"]) <= places[row["authority"]][row["lane"]]
         ]
-        return sum(await each(passed, self._enter))
+        return sum(await self._groups.each(REENTER, passed, self._enter))
 
     async def _enter(self, row: Row) -> bool:
         moves = self._moves_of(row["shard"])

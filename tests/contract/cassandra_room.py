@@ -1,11 +1,12 @@
 """A shard of its own for a test, in the keyspace of the run."""
 
 import asyncio
+import hashlib
 import itertools
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, TypeVar
 
-from contract.stores import candidate, fp
+from contract.stores import candidate
 from limpet.clock import SystemClock
 from limpet.runtime.randomness import SystemRandom
 from limpet.urlstore import Candidate, Claim
@@ -26,6 +27,11 @@ _SHARDS = itertools.count(BASE * 1000)
 def fresh_shard() -> int:
     """A shard that no other test writes to, and none of an earlier run: all of them share a keyspace."""
     return next(_SHARDS)
+
+
+def fingerprint(shard: int, number: int) -> bytes:
+    """One that no other test has, nor an earlier run."""
+    return hashlib.blake2b(f"{shard}/{number}".encode(), digest_size=16).digest()
 
 
 def with_session(settings: CassandraSettings, scenario: Callable[[Session], Coroutine[Any, Any, T]]) -> T:
@@ -73,7 +79,7 @@ class Room:
     def candidate(self, number: int, **changes: Any) -> Candidate:
         """A URL of this shard."""
         authority = changes.pop("authority", self.authority)
-        return candidate(number, authority, **({"fp": fp(self.shard * 1000 + number)} | changes))
+        return candidate(number, authority, **({"fp": fingerprint(self.shard, number)} | changes))
 
     async def admit(self, *numbers: int, **changes: Any) -> list[bytes]:
         """URLs of this shard; their fingerprints."""

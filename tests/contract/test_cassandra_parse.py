@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from contract.cassandra_room import fresh_shard, with_session
-from contract.stores import fp, job, output
+from contract.cassandra_room import fingerprint, fresh_shard, with_session
+from contract.stores import job, output
 from limpet.clock import SystemClock
 from limpet.runtime.randomness import SystemRandom
 from limpet.testing.chance import SeededRandom
@@ -38,7 +38,7 @@ class Shard:
 
     def fp(self, number: int) -> bytes:
         """A fingerprint that no other test has."""
-        return fp(self.number * 1000 + number)
+        return fingerprint(self.number, number)
 
     def output(self, number: int, **changes: Any) -> ParseOutput:
         """Of a document of this shard."""

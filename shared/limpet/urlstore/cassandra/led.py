@@ -9,7 +9,7 @@ EPOCH_BITS: Final = 23
 MILLISECOND_BITS: Final = 40  # 34 years
 _BEGIN_MS: Final = 1_577_836_800_000  # 2020-01-01
 _EPOCH_MAX: Final = (1 << EPOCH_BITS) - 1
-_MILLISECOND_MAX: Final = (1 << MILLISECOND_BITS) - 1
+_ELAPSED_MAX: Final = (1 << MILLISECOND_BITS) - (1 << 36)  # in 2052; beyond it is room for timestamps that only rise
 
 
 class Led:
@@ -31,5 +31,5 @@ class Led:
         if not self.epoch:
             raise Definite(f"{what}: only the owner of a shard may, and this store was opened without an epoch")
         elapsed = self._clock.wall_us() // 1000 - _BEGIN_MS
-        self._last = max(self._last + 1, min(max(elapsed, 0), _MILLISECOND_MAX))
+        self._last = max(self._last + 1, min(max(elapsed, 0), _ELAPSED_MAX))
         return (self.epoch << MILLISECOND_BITS) + self._last

@@ -6,17 +6,19 @@ of what a dead writer had not flushed.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from limpet.urlstore import counters
 from limpet.urlstore.cassandra import codec
 from limpet.urlstore.cassandra.guarded import each
 from limpet.urlstore.cassandra.ledger import Totals
-from limpet.urlstore.cassandra.session import Session
+from limpet.urlstore.cassandra.session import Row, Session
 
 LISTED: Final = -1
 """Beside the pieces: what is counted by listing it, such as jobs."""
+
+PIECES_MAX: Final = 65_535
 
 
 class Snapshot(NamedTuple):
@@ -26,13 +28,25 @@ class Snapshot(NamedTuple):
     at_us: int
 
 
+def piece_key(piece: int, pieces: int) -> int:
+    """How a snapshot names its piece: parts of a ring that was cut otherwise must not be added to it."""
+    return pieces * (PIECES_MAX + 1) + piece
+
+
+def summed(rows: Sequence[Row]) -> Snapshot:
+    """The snapshots of a shard together. Of a ring that was cut in two ways, those of the way that was used last."""
+    pieces = [row for row in rows if row["piece"] != LISTED]
+    last = max(pieces, key=lambda row: (row["at_us"], row["piece"]), default=None)
+    counted = [row for row in pieces if last and row["piece"] >> 16 == last["piece"] >> 16]
+    counts: Counter[str] = Counter()
+    for row in [*counted, *(row for row in rows if row["piece"] == LISTED)]:
+        counts.update(codec.numbers(row["data"]))
+    return Snapshot(dict(counts), min((row["at_us"] for row in counted), default=0))
+
+
 async def snapshot(session: Session, shard: int) -> Snapshot:
     """What the last whole sweep of each piece counted of a shard."""
-    rows = await session.run("snapshots_of", shard=shard)
-    counts: Counter[str] = Counter()
-    for row in rows:
-        counts.update(codec.numbers(row["data"]))
-    return Snapshot(dict(counts), min((row["at_us"] for row in rows if row["piece"] != LISTED), default=0))
+    return summed(await session.run("snapshots_of", shard=shard))
 
 
 def merged(counted: dict[str, int], totals: dict[str, int]) -> dict[str, int]:

@@ -8,6 +8,7 @@ from limpet.model.lifecycle import State
 from limpet.model.outcome import Outcome
 from limpet.runtime.randomness import Random
 from limpet.segments.port import Location
+from limpet.urlstore.cassandra.batches import UNRECORDED, Groups
 from limpet.urlstore.cassandra.books import Books
 from limpet.urlstore.cassandra.claims import Request
 from limpet.urlstore.cassandra.core import Core
@@ -42,12 +43,22 @@ class CassandraUrlStore:
 
     `rows`, `all_outcomes`, `queues`, `leased_hosts` and `leased_authorities` read much: they are for listings, checkers
     and take-overs; a crawl node lives on `woken` and `next_due`. `counters` are as old as the last sweep where they are
-    gauges. Call `flush` often and at the end: counts are kept in memory until then.
+    gauges. Call `flush` often and at the end: counts are kept in memory until then. `groups` leaves receipts.
     """
 
-    def __init__(self, session: Session, shard: int, *, clock: Clock, random: Random, epoch: int | None = None) -> None:
+    def __init__(
+        self,
+        session: Session,
+        shard: int,
+        *,
+        clock: Clock,
+        random: Random,
+        epoch: int | None = None,
+        groups: Groups = UNRECORDED,
+    ) -> None:
         self._session, self._shard, self._clock, self._random = session, shard, clock, random
-        self.books = Books(session, shard, epoch=epoch or NOT_OWNED, clock=clock, random=random)
+        self._groups = groups
+        self.books = Books(session, shard, epoch=epoch or NOT_OWNED, clock=clock, random=random, groups=groups)
         self.core = Core(session, shard, self.books, clock=clock, random=random, owner=epoch is not None)
         self._view = View(session, shard, self.core.index)
         self._unparsed = Unparsed(session, shard, self.books.parse)
@@ -59,6 +70,7 @@ class CassandraUrlStore:
             count=self.books.add,
             notify=self.books.notify,
             ended=self._ended,
+            groups=groups,
         )
 
     @property
@@ -82,7 +94,16 @@ class CassandraUrlStore:
     def sweep(self, piece: int, policy: Policy) -> Sweep:
         """The sweep of a piece of the token ring, on behalf of this shard."""
         parse, listing = self.books.parse, self.books.listing
-        return Sweep(self._session, piece, policy, parse, listing, clock=self._clock, random=self._random)
+        return Sweep(
+            self._session,
+            piece,
+            policy,
+            parse,
+            listing,
+            clock=self._clock,
+            random=self._random,
+            groups=self._groups,
+        )
 
     # -- discovery ---------------------------------------------------------------------------------------------------
     async def admit(self, candidates: Sequence[Candidate], now_us: int) -> list[AdmitResult]:

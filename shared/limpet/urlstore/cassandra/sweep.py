@@ -27,7 +27,7 @@ from limpet.urlstore.cassandra.moves import Moves
 from limpet.urlstore.cassandra.parse import Parse
 from limpet.urlstore.cassandra.rows import NO_ENTRY, NOBODY, waits
 from limpet.urlstore.cassandra.session import Row, Session
-from limpet.urlstore.cassandra.snapshots import LISTED
+from limpet.urlstore.cassandra.snapshots import LISTED, piece_key
 from limpet.urlstore.cassandra.surveying import Document, Outdated, Waiting
 from limpet.urlstore.cassandra.writes import Writes
 
@@ -248,10 +248,11 @@ class Sweep:
     async def _end(self, at: _Standing) -> None:
         """Overwrite the snapshot of the piece, shard by shard."""
         at.ended_us = self._clock.wall_us()
+        piece = piece_key(at.piece, self._policy.pieces)
 
         async def put(shard: int) -> None:
             cells = {"data": codec.encode(dict(at.counts[shard])), "began_us": at.began_us, "at_us": at.ended_us}
-            await self._session.run("snapshot_put", shard=shard, piece=at.piece, **cells)
+            await self._session.run("snapshot_put", shard=shard, piece=piece, **cells)
 
         await each(at.counts, put)
         if at.piece == self._piece:

@@ -27,6 +27,7 @@ from limpet.segments.hdfs.native import NativeHdfs
 from limpet.segments.writer import WriterLimits
 from limpet.urlstore import UrlStore
 from limpet.urlstore.cassandra import CassandraUrlStore, Session
+from limpet.urlstore.cassandra.batches import Batches
 
 CLOCKS_APART_US_MAX: Final = 1_000_000
 """How far this machine's clock may be from the servers' (beside the time of the question)."""
@@ -134,13 +135,22 @@ class Machine:
     def store(self, shard: int) -> CassandraUrlStore:
         """The shard's rows, for whoever does not own it. Made once."""
         if shard not in self._stores:
-            self._stores[shard] = open_store(self.session, shard, self.clock, self.random)
+            self._stores[shard] = open_store(self.session, shard, self.clock, self.random, groups=self._groups(shard))
         return self._stores[shard]
 
     def owned_store(self, shard: int, epoch: int) -> UrlStore:
         """The shard's rows for its owner. Every verb waits for Cassandra, and says so."""
-        store = self._owned[shard] = open_store(self.session, shard, self.clock, self.random, epoch=epoch)
+        groups = self._groups(shard)
+        store = self._owned[shard] = open_store(
+            self.session, shard, self.clock, self.random, epoch=epoch, groups=groups
+        )
         return cast("UrlStore", PatientCalls(store, f"store {shard}", self.patience, STORE_VERBS))
+
+    def _groups(self, shard: int) -> Batches:
+        """What leaves a receipt for each group of writes to a shard."""
+        assert self._recorder is not None
+        names = {"crawl": self.facts.crawl, "incarnation": self.incarnation, "target": f"urlstore/{shard}"}
+        return Batches(self._recorder, self.clock, **names)
 
     async def give_up(self, shard: int) -> None:
         """The end of an owned shard's store; what it counted is durable, unless Cassandra is away."""

@@ -119,3 +119,32 @@ class Flaky:
         if self.calls <= self.failures:
             raise self.error
         return "held"
+
+
+class MemoryAttempts:
+    """See `AttemptTable`."""
+
+    def __init__(self) -> None:
+        self.readers: dict[tuple[str, int], tuple[str, bool]] = {}
+        self.attempts: dict[tuple[str, int, int], int] = {}
+
+    async def begin(self, topic: str, partition: int, holder: str) -> bool:
+        """See `AttemptTable.begin`."""
+        _, clean = self.readers.get((topic, partition), ("", True))
+        self.readers[topic, partition] = (holder, False)
+        return clean
+
+    async def end(self, topic: str, partition: int, holder: str) -> None:
+        """See `AttemptTable.end`."""
+        if self.readers.get((topic, partition), ("", False))[0] == holder:
+            self.readers[topic, partition] = (holder, True)
+
+    async def mark(self, topic: str, partition: int, offset: int) -> int:
+        """See `AttemptTable.mark`."""
+        key = (topic, partition, offset)
+        self.attempts[key] = self.attempts.get(key, 0) + 1
+        return self.attempts[key]
+
+    async def acquit(self, topic: str, partition: int, offset: int) -> None:
+        """See `AttemptTable.acquit`."""
+        self.attempts[topic, partition, offset] = 0

@@ -6,7 +6,7 @@ has moved on is passed over. The cursor stays `LAG_US` behind now; a writer that
 its job again. The sweep is the last net.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Final, NamedTuple
 
 from limpet.clock import Clock
@@ -18,6 +18,8 @@ STEP_US: Final = 10_000_000
 """The cursor is written when it has moved this far."""
 FOREVER_US: Final = 2**63 - 1
 SLOTS_KNOWN_MAX: Final = 4096
+LOOKED_MAX: Final = 100_000
+AGAIN_SECONDS: Final = 5.0
 
 
 class Entry(NamedTuple):
@@ -35,6 +37,41 @@ class Entered(NamedTuple):
     began: float
 
 
+class Looked:
+    """Entries that a process has looked at: most of them need no second look. Pure; times are monotonic seconds.
+
+    An entry whose job was seen in a state that has an entry of its own is settled. One whose job was not there, or at
+    rest, may belong to a write that is still under way: it is looked at again now and then, for as long as the lag.
+    """
+
+    def __init__(self) -> None:
+        self._settled: set[Entry] = set()
+        self._open: dict[Entry, tuple[float, float]] = {}  # when it was looked at first and last
+
+    def needs(self, entry: Entry, now: float) -> bool:
+        """Whether to look at it."""
+        if entry in self._settled:
+            return False
+        times = self._open.get(entry)
+        return times is None or now - times[1] >= AGAIN_SECONDS
+
+    def note(self, entry: Entry, now: float, *, settled: bool) -> None:
+        """What was seen."""
+        first = self._open.pop(entry, (now, now))[0]
+        if len(self._settled) + len(self._open) >= LOOKED_MAX:
+            self._settled.clear()
+            self._open.clear()
+        if settled or now - first > LAG_US / 1e6:
+            self._settled.add(entry)
+        else:
+            self._open[entry] = (first, now)
+
+    def forget(self, entry: Entry) -> None:
+        """It was written again."""
+        self._settled.discard(entry)
+        self._open.pop(entry, None)
+
+
 class JobIndex:
     """The entries of one shard."""
 
@@ -42,6 +79,7 @@ class JobIndex:
         self._session, self._shard, self._clock = session, shard, clock
         self._slots: set[int] = set()
         self._cursor_us = 0
+        self._looked = Looked()
 
     async def enter(self, fp: bytes, fetched_us: int, at_us: int) -> Entered:
         """Before the job's row is written. The entry keeps clear of the cursor, which may move at this moment."""
@@ -50,6 +88,7 @@ class JobIndex:
         if cursor_us and at_us < cursor_us + LAG_US // 2:
             at_us = cursor_us + LAG_US  # not after now
         entry = Entry(max(at_us, 0), fp, fetched_us)
+        self._looked.forget(entry)
         slot = entry.at_us // SLOT_US
         if slot not in self._slots:
             await self._session.run("job_slot_enter", shard=self._shard, slot=slot)
@@ -81,6 +120,15 @@ class JobIndex:
                 bounds = {"from_us": from_us, "to_us": to_us}
                 async for rows in self._session.pages("job_entries", shard=self._shard, slot=slot, **bounds):
                     yield [Entry(row["at_us"], row["fp"], row["fetched_us"]) for row in rows]
+
+    def unseen(self, entries: Sequence[Entry]) -> list[Entry]:
+        """Those that have to be looked at."""
+        now = self._clock.monotonic()
+        return [entry for entry in entries if self._looked.needs(entry, now)]
+
+    def note(self, entry: Entry, *, settled: bool) -> None:
+        """It was looked at. `settled`: its job is in a state that has an entry of its own."""
+        self._looked.note(entry, self._clock.monotonic(), settled=settled)
 
     async def advance(self, to_us: int) -> None:
         """Everything before `to_us` is disposed of."""

@@ -1,6 +1,6 @@
 """Parse jobs: a second and later attempt, in the partition of the outputs it is about."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from typing import Any, Final
 
 import msgspec
@@ -17,6 +17,8 @@ OPEN: Final = "open"
 REVIEW: Final = "review"
 DONE: Final = "done"
 """Stays in the store, and counts as absent."""
+LOOK: Final = 16
+"""Jobs that are read at a time: mostly one is wanted."""
 
 
 class Jobs:
@@ -41,21 +43,32 @@ class Jobs:
     async def claim(self, limit: int, now_us: int, lease_us: int) -> list[Job]:
         """See `UrlStore.claim_jobs`."""
         claimed: list[Job] = []
-        passed_us, looked_at = now_us, set[tuple[bytes, int]]()
-        async for page in self._index.entries(now_us):
-            for entry, job in await self._look_up(page, looked_at):
-                if not _eligible(job, now_us):
-                    continue
-                held = await self._lease(job, lease_us)
-                if held is not None:
-                    claimed.append(held)
-                if len(claimed) >= limit:
-                    passed_us = entry.at_us
-                    break
+        passed_us = now_us
+        async for entry, job in self._waiting(now_us):
+            is_open = job is not None and job.state == OPEN
+            if job is None or not is_open or not _eligible(job, now_us):
+                self._index.note(entry, settled=is_open)
+                continue
+            held = await self._lease(job, lease_us)
+            if held is None:
+                continue  # somebody else was first, or the write was lost: looked at again next time
+            self._index.note(entry, settled=True)
+            claimed.append(held)
             if len(claimed) >= limit:
+                passed_us = entry.at_us
                 break
         await self._index.advance(min(passed_us, now_us - LAG_US))
         return claimed
+
+    async def _waiting(self, to_us: int) -> AsyncIterator[tuple[Entry, Job | None]]:
+        """Entries up to a time that have to be looked at, with their jobs."""
+        async for page in self._index.entries(to_us):
+            unseen = self._index.unseen(page)
+            for begin in range(0, len(unseen), LOOK):
+                some = unseen[begin : begin + LOOK]
+                jobs = await each(some, lambda entry: self._get(entry.fp, entry.fetched_us))
+                for found in zip(some, jobs, strict=True):
+                    yield found
 
     async def all(self) -> list[Job]:
         """See `UrlStore.jobs`."""
@@ -123,10 +136,13 @@ class Jobs:
 
     async def _unended(self) -> AsyncIterator[Job]:
         """Every job that is open or in review, each once."""
-        looked_at = set[tuple[bytes, int]]()
+        met: set[tuple[bytes, int]] = set()
         async for page in self._index.entries():
-            for _, job in await self._look_up(page, looked_at):
-                yield job
+            fresh = {entry[1:]: entry for entry in page if entry[1:] not in met}
+            met |= fresh.keys()
+            for job in await each(fresh.values(), lambda entry: self._get(entry.fp, entry.fetched_us)):
+                if job is not None and job.state == OPEN:
+                    yield job
         async for job in self._in_review():
             yield job
 
@@ -135,15 +151,6 @@ class Jobs:
             for job in await each(page, lambda row: self._get(row["fp"], row["fetched_us"])):
                 if job is not None and job.state == REVIEW:
                     yield job
-
-    async def _look_up(self, page: Sequence[Entry], looked_at: set[tuple[bytes, int]]) -> list[tuple[Entry, Job]]:
-        fresh = []
-        for entry in page:
-            if entry[1:] not in looked_at:
-                looked_at.add(entry[1:])
-                fresh.append(entry)
-        jobs = await each(fresh, lambda entry: self._get(entry.fp, entry.fetched_us))
-        return [(entry, job) for entry, job in zip(fresh, jobs, strict=True) if job is not None and job.state == OPEN]
 
 
 def _may_replace(stored: Job | None, job: Job) -> bool:

@@ -5,7 +5,7 @@ from typing import Protocol
 
 import msgspec
 
-from limpet.robots import RobotsAnswer
+from limpet.robots import HttpAnswer, NetworkFailure, RobotsAnswer
 
 
 class NotAsked(msgspec.Struct, frozen=True, tag=True):
@@ -21,6 +21,10 @@ class NotAsked(msgspec.Struct, frozen=True, tag=True):
 
 Run = Callable[[str, float], Awaitable[RobotsAnswer | NotAsked | None]]
 """URL, monotonic second after which nobody waits any more -> what the host said, or that it was not asked."""
+
+
+Answered = HttpAnswer | NetworkFailure | NotAsked | None
+"""What an errand brings back, as a type that can be written down."""
 
 
 class Errands(Protocol):

@@ -14,12 +14,12 @@ from typing import Final
 import msgspec
 
 from limpet.clock import DurableClock
-from limpet.crawlnode.errands import NotAsked, Run
+from limpet.crawlnode.errands import Answered, NotAsked, Run
 from limpet.embedded.folder import Folder
 from limpet.model.errors import LimpetError
 from limpet.model.identity import bucket_of, shard_of
 from limpet.model.urls import split
-from limpet.robots import HttpAnswer, NetworkFailure, RobotsAnswer
+from limpet.robots import RobotsAnswer
 
 WAIT_SECONDS_MAX: Final = 90.0
 LOOK_SECONDS: Final = 0.25
@@ -27,8 +27,6 @@ RUNNING_MAX: Final = 8
 ASK: Final = ".ask"
 ANSWER: Final = ".answer"
 _FILE_BYTES_MAX: Final = 4_000_000
-
-_Answer = HttpAnswer | NetworkFailure | NotAsked | None
 
 
 class FileErrands:
@@ -64,7 +62,7 @@ class FileErrands:
                 await self._clock.sleep(LOOK_SECONDS)
                 data = _read(answer)
                 if data is not None:
-                    return msgspec.msgpack.decode(data, type=_Answer)
+                    return msgspec.msgpack.decode(data, type=Answered)
         except (OSError, msgspec.MsgspecError):
             return None
         finally:

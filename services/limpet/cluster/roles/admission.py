@@ -10,12 +10,15 @@ from functools import partial
 from limpet.admission.nearest import Nearest
 from limpet.admission.service import Admission
 from limpet.assembly.desks import desk_of
+from limpet.assembly.tasks import together, unless
 from limpet.bus.kafka import Bounds, Redelivery
 from limpet.bus.kafka.topics import RETRY
 from limpet.cluster.held import Held
 from limpet.cluster.machine import Machine
+from limpet.cluster.orders import CassandraOrders
 from limpet.cluster.partitions import Partitions
 from limpet.model.events import LINKS_DISCOVERED
+from limpet.politeness.orders import Orders
 
 
 class AdmissionRole:
@@ -24,6 +27,7 @@ class AdmissionRole:
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self._parts: list[Partitions] = []
+        self._orders = CassandraOrders(machine.session)
 
     async def run(self, stop: asyncio.Event) -> None:
         """See `RoleService.run`."""
@@ -40,9 +44,10 @@ class AdmissionRole:
                     redelivery=redelivery,
                 )
             )
-        async with asyncio.TaskGroup() as tasks:
-            for part in self._parts:
-                tasks.create_task(part.run(stop))
+        if await unless(stop, machine.patience.insist("orders", self._orders.look)) is None:
+            return
+        services = [part.run(stop) for part in self._parts]
+        await together(services, [self._orders.watch(_heard, machine.clock, machine.waits)])
 
     async def _serve(self, topic: str, partition: int, held: Held, leave: asyncio.Event) -> None:
         machine, facts = self._machine, self._machine.facts
@@ -59,12 +64,17 @@ class AdmissionRole:
             settings=machine.settings,
             crawl=facts.crawl,
             nearest=Nearest() if facts.scope.depth_max is not None else None,
+            blocked=self._blocked,
             reads_seeds=True,
         )
         try:
             await admission.run(leave)
         finally:
             await seen.close()
+
+    def _blocked(self, host: str) -> bool:
+        order = self._orders.latest.get(host)
+        return order is not None and order.blocked_us > 0
 
     def troubles(self) -> dict[str, str]:
         """See `RoleService.troubles`."""
@@ -73,6 +83,10 @@ class AdmissionRole:
     def holdings(self) -> dict[str, object]:
         """See `RoleService.holdings`."""
         return {"partitions": self._parts[0].served() if self._parts else []}
+
+
+async def _heard(_orders: Orders) -> None:
+    """Who is blocked is looked up with each link."""
 
 
 def _woken_by_the_store(_host: str, _authority: str, _due_us: int) -> None:

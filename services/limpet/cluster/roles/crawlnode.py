@@ -15,8 +15,10 @@ from limpet.assembly.politeness import governor_of, wire_fetcher
 from limpet.assembly.quota import Unlimited
 from limpet.assembly.tasks import hand_on, together, unless
 from limpet.bus.kafka import KafkaMember
+from limpet.cluster.errands import CassandraErrands
 from limpet.cluster.machine import Machine
 from limpet.cluster.matrix import timing_of
+from limpet.cluster.orders import CassandraOrders
 from limpet.cluster.topics import MEMBERS
 from limpet.crawlnode.archive import Archivist
 from limpet.crawlnode.health import Health
@@ -133,10 +135,15 @@ class _Life:
         )
         await health.confirm()
         node = self._node = self._make_node(archivist, writer, fetcher, health)
+        orders = CassandraOrders(machine.session)
+        if await unless(stop, machine.patience.insist("orders", orders.look)) is None:
+            return
+        await node.obey(orders.latest)
         over, leave = asyncio.Event(), asyncio.Event()
         services = [self._own(over, leave), node.run(leave)]
         watchers = [health.run(), self._watch(health), self._settle(node, writer), self._observe()]
         watchers += [hand_on(stop, over), self._watch_lease(over)]
+        watchers += [orders.watch(node.obey, machine.clock, machine.waits)]
         await together(services, watchers)
 
     def _make_node(self, archivist: Archivist, writer: SegmentWriter, fetcher: Fetcher, health: Health) -> CrawlNode:
@@ -146,7 +153,7 @@ class _Life:
             governor=governor,
             clock=machine.clock,
             shard_of=lambda host: shard_of_host(host, facts),
-            owns=self._ownership.alive,
+            owns=self._ownership.holds,  # also while a shard is drained, so that its claims can go back
         )
         return make_node(
             classes=RealNode(),
@@ -159,12 +166,22 @@ class _Life:
             health=health,
             quota=Unlimited(),
             coding_is_cut=coding_is_cut,
-            errands=None,
+            errands=self._errands(),
             clock=machine.clock,
             random=machine.random,
             mortality=machine.mortality,
             facts=facts,
             settings=machine.settings,
+        )
+
+    def _errands(self) -> CassandraErrands:
+        machine, facts = self._machine, self._machine.facts
+        return CassandraErrands(
+            machine.session,
+            owned=self._ownership.shards,
+            shard_of_host=lambda host: shard_of_host(host, facts),
+            clock=machine.clock,
+            name=self.incarnation,
         )
 
     # -- shards ------------------------------------------------------------------------------------------------------

@@ -6,12 +6,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from contract.cassandra_room import fingerprint, fresh_shard, with_session
+from contract.cassandra_room import Room, fingerprint, fresh_shard, with_session
 from contract.stores import job, output
 from limpet.clock import SystemClock
 from limpet.runtime.randomness import SystemRandom
 from limpet.testing.chance import SeededRandom
-from limpet.urlstore import Job, ParseOutput
+from limpet.urlstore import AdmitResult, Job, ParseOutput
 from limpet.urlstore.cassandra import CassandraSettings, Session
 from limpet.urlstore.cassandra.jobindex import LAG_US, STEP_US
 from limpet.urlstore.cassandra.jobs import Jobs
@@ -195,5 +195,39 @@ def test_putting_a_job_and_claiming_it_race_without_loss(cassandra_crawl: Cassan
         (left,) = await shard.jobs.all()
         assert left.attempt == 9
         assert [one.attempt for one in await shard.jobs.claim(9, 50, 60)] == [9]
+
+    with_session(cassandra_crawl, scenario)
+
+
+def test_a_row_that_comes_nearer_while_its_document_is_accepted_is_never_overlooked(
+    cassandra_crawl: CassandraSettings,
+) -> None:
+    """Admission and acceptance at the same moment: what stands with the greater depth was told to be `NEARER`."""
+
+    async def scenario(session: Session) -> None:
+        room = Room(session, fresh_shard())
+        numbers = range(40)
+        await room.admit(*numbers, depth=3)
+        chance = SeededRandom(3)
+
+        async def race(number: int) -> tuple[AdmitResult, bool]:
+            far = output(0, 10, fp=room.candidate(number).fp, depth=3)
+            near = room.candidate(number, depth=2)
+
+            async def admit() -> AdmitResult:
+                await room.clock.sleep(chance.fraction() * 0.02)
+                return (await room.core.discovery.admit([near], 1))[0]
+
+            async def accept() -> bool:
+                await room.clock.sleep(chance.fraction() * 0.02)
+                return (await room.books.parse.accept([far], None))[0]
+
+            said, stands = await asyncio.gather(admit(), accept())
+            assert stands == bool(await room.books.parse.outputs(far.fp))
+            return said, stands
+
+        found = set(await asyncio.gather(*(race(number) for number in numbers)))
+        assert (AdmitResult.KNOWN, True) not in found
+        assert len(found) > 1  # both orders came up
 
     with_session(cassandra_crawl, scenario)

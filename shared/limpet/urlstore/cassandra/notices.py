@@ -38,6 +38,7 @@ class Notices:
     def __init__(self, session: Session, shard: int, writer: str, groups: Groups = UNRECORDED) -> None:
         self._session, self._shard, self._writer, self._groups = session, shard, writer, groups
         self._shown: OrderedDict[Notice, list[_Part]] = OrderedDict()
+        self._quiet: set[int] = set()  # days that nobody writes to any more, delivered whole
         self._lock = asyncio.Lock()
 
     async def add(self, key: Key, sample: str, now_us: int, count: int) -> None:
@@ -57,10 +58,13 @@ class Notices:
     async def undelivered(self) -> list[Notice]:
         """See `UrlStore.notices`."""
         groups: dict[Key, list[tuple[int, Row]]] = {}
-        for day in await self._stored_days():
-            for row in await self._session.run("notices_of_day", shard=self._shard, day=day):
-                if row["count"] > (row["delivered"] or 0):
-                    groups.setdefault((row["kind"], row["host"], row["reason"]), []).append((day, row))
+        days = await self._stored_days()
+        for day in days:
+            left = [] if day in self._quiet else await self._left(day)
+            if not left and day not in days[-DAYS_WRITTEN:]:
+                self._quiet.add(day)
+            for row in left:
+                groups.setdefault((row["kind"], row["host"], row["reason"]), []).append((day, row))
         return sorted((self._shows(key, rows) for key, rows in groups.items()), key=_age)
 
     async def delivered(self, notices: Sequence[Notice]) -> None:
@@ -99,11 +103,16 @@ class Notices:
 
     async def _drop(self) -> None:
         for day in (await self._stored_days())[:-DAYS_KEPT]:
-            rows = await self._session.run("notices_of_day", shard=self._shard, day=day)
-            if any(row["count"] > (row["delivered"] or 0) for row in rows):
+            if day not in self._quiet and await self._left(day):
                 continue
             await self._session.run("notices_drop", shard=self._shard, day=day)
             await self._session.run("notice_day_drop", shard=self._shard, day=day)
+            self._quiet.discard(day)
+
+    async def _left(self, day: int) -> list[Row]:
+        """What was noticed on a day and not delivered."""
+        rows = await self._session.run("notices_of_day", shard=self._shard, day=day)
+        return [row for row in rows if row["count"] > (row["delivered"] or 0)]
 
     async def _stored_days(self) -> list[int]:
         return [row["day"] for row in await self._session.run("notice_days", shard=self._shard)]

@@ -1,6 +1,7 @@
 """Receipts of groups of writes."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -79,5 +80,7 @@ def test_without_a_recorder_the_same_is_done() -> None:
 
 
 def test_every_kind_of_group_has_a_name_of_its_own() -> None:
-    """Receipts are counted by it."""
+    """Receipts are counted by it, and the page says of each what follows."""
     assert len({trade.operation for trade in TRADES}) == len(TRADES)
+    page = (Path(__file__).parents[3] / "docs" / "urlstore-cassandra.md").read_text()
+    assert [trade.operation for trade in TRADES if f"`{trade.operation}`" not in page] == []

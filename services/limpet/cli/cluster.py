@@ -3,7 +3,9 @@
 import argparse
 import asyncio
 import logging
+import os
 from collections.abc import Sequence
+from typing import NoReturn
 
 import msgspec
 
@@ -38,7 +40,7 @@ def init(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> NoReturn:
     """Serve one role until told to stop."""
     from limpet.cluster.run import run_role  # noqa: PLC0415 - loads the drivers
 
@@ -49,7 +51,9 @@ def run(arguments: argparse.Namespace) -> int:
     configure_logging(logging.DEBUG if arguments.verbose else logging.INFO)
     for noisy in ("cassandra", "limpet.kafka"):  # drivers tell of every retry; what matters comes back as an error
         logging.getLogger(noisy).setLevel(logging.ERROR)
-    return run_role(arguments.role, settings)
+    code = run_role(arguments.role, settings)
+    logging.shutdown()
+    os._exit(code)  # threads of drivers may wait for servers that are away; nothing is left to flush
 
 
 def add(arguments: argparse.Namespace) -> int:

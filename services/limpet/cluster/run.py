@@ -6,6 +6,7 @@ in time, 1 a fault of the program.
 """
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -36,6 +37,8 @@ EXIT_USAGE: Final = 2
 EXIT_CANNOT_GO_ON: Final = 4
 LATE_SECONDS: Final = 5.0
 """What ends beyond the drain's time has so long to let go of its connections."""
+
+CLOSE_SECONDS_MAX: Final = 10.0
 
 _LOG = logging.getLogger("limpet.run")
 
@@ -86,7 +89,9 @@ class RoleProcess:
         try:
             code = await self._until_stopped()
         finally:
-            await self._machine.close()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(CLOSE_SECONDS_MAX):
+                    await self._machine.close()
             await pages.close()
         log_event(_LOG, logging.INFO, "stopped", code=code)
         return code

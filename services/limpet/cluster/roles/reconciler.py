@@ -53,6 +53,7 @@ class ReconcilerRole:
         self._member: KafkaMember | None = None
         self._caught_up: dict[int, bool] = {}
         self._stores = {shard: machine.store(shard) for shard in range(machine.facts.shards)}
+        self._met: dict[str, float] = {}  # segment that is not sealed -> monotonic second at which it was first met
         self._passes = 0
         self._writers: frozenset[str] = frozenset()  # of segments that are not sealed
         producers = dict.fromkeys(self._stores, machine.bus.producer)
@@ -151,11 +152,33 @@ class ReconcilerRole:
         """Recover what the dead left, as far as it falls to this process."""
         infos = [info for info in await segments.infos() if not info.sealed]
         self._writers = frozenset(name for info in infos if (name := _writer(info)))
+        now = self._machine.clock.monotonic()
+        self._met = {info.name: self._met.get(info.name, now) for info in infos}
         for info in infos:
             if stop.is_set():
                 return
-            if not info.live and self._is_ours(info):
+            if self._is_ours(info) and self._is_given_up(info, now):
                 await self._recover(segments, info)
+        await self._forget_the_dead()
+
+    def _is_given_up(self, info: SegmentInfo, now: float) -> bool:
+        """Whether nobody works on it any more: its writer is dead, or closed it so long ago that it is done with it.
+
+        A living writer closes a segment that failed, and may still be completing what it had appended before.
+        """
+        if info.live:
+            return False
+        lease_seconds = self._machine.settings.work.lease_seconds
+        return self._observer.dead(_writer(info)) or now - self._met[info.name] > lease_seconds
+
+    async def _forget_the_dead(self) -> None:
+        """Beats of incarnations that are over for good, and that no shard and no segment names."""
+        if 0 not in self._share():
+            return
+        named = {owner.incarnation for owner in (await self._table.owners()).values()} | self._writers
+        for beat in await self._table.incarnations():
+            if beat.incarnation not in named and self._observer.fetched_out(beat.incarnation):
+                await self._table.forget(beat.incarnation)
 
     def _is_ours(self, info: SegmentInfo) -> bool:
         return zlib.crc32(_writer(info).encode()) % self._machine.facts.shards in self._share()

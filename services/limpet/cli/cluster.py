@@ -49,8 +49,8 @@ def run(arguments: argparse.Namespace) -> NoReturn:
         cluster = msgspec.structs.replace(settings.cluster, http=arguments.http)
         settings = msgspec.structs.replace(settings, cluster=cluster)
     configure_logging(logging.DEBUG if arguments.verbose else logging.INFO)
-    for noisy in ("cassandra", "limpet.kafka"):  # drivers tell of every retry; what matters comes back as an error
-        logging.getLogger(noisy).setLevel(logging.ERROR)
+    for noisy in ("cassandra", "limpet.kafka"):  # drivers tell of every try; what matters comes back as an error
+        logging.getLogger(noisy).setLevel(logging.ERROR if arguments.verbose else logging.CRITICAL)
     code = run_role(arguments.role, settings)
     logging.shutdown()
     os._exit(code)  # threads of drivers may wait for servers that are away; nothing is left to flush

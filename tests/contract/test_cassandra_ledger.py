@@ -243,6 +243,26 @@ def test_days_of_delivered_notices_are_dropped_and_what_comes_late_is_kept(cassa
     with_session(cassandra_crawl, scenario)
 
 
+def test_texts_of_any_length_and_content_can_be_told(cassandra_crawl: CassandraSettings) -> None:
+    """A page decides what an error says: it must not become a key that the servers refuse."""
+
+    async def scenario(session: Session) -> None:
+        shard = fresh_shard()
+        notices, repairs = Notices(session, shard, "w"), Repairs(session, shard)
+        for reason in ("x" * 200_000, "\ud800", "é" * 50_000):
+            await notices.add(("parse_review", "", reason), "s" * 200_000, 10, 1)
+        shown = await notices.undelivered()
+        assert sorted(notice.reason[:1] for notice in shown) == ["?", "x", "é"]
+        await notices.delivered(shown)
+        assert await notices.undelivered() == []
+        await repairs.open(RepairItem(kind="k", subject="y" * 100_000, detail="\ud800", created_us=1))
+        assert len(await repairs.all()) == 1
+        await repairs.close("k", "y" * 100_000)
+        assert await repairs.all() == []
+
+    with_session(cassandra_crawl, scenario)
+
+
 def test_a_repair_item_that_many_find_is_open_once(cassandra_crawl: CassandraSettings) -> None:
     """The first finding gives its age; it can be opened anew once it was closed."""
 

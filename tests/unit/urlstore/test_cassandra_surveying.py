@@ -153,6 +153,17 @@ def test_of_a_total_the_larger_is_told_and_of_a_gauge_what_was_counted() -> None
     assert merged(counted, totals) == {"state.due": 3, "admitted": 10, "outcomes": 6, "claims": 2}
 
 
+@given(st.text(max_size=3), st.integers(0, 9_000))
+def test_what_stands_in_a_key_is_bounded_text_and_the_same_for_the_same(begin: str, length: int) -> None:
+    """Whatever a page says, in whatever bytes; what differs only behind the bound still differs."""
+    text = begin + "é" * length
+    found = codec.clipped(text)
+    assert len(found.encode()) <= codec.KEY_BYTES_MAX
+    assert codec.clipped(text) == found
+    assert (found == text) == (len(text.encode()) <= codec.KEY_BYTES_MAX)
+    assert codec.clipped(text + "é" * 9_000) != codec.clipped(text + "é" * 9_001)
+
+
 def test_records_are_one_cell_each() -> None:
     """They come back as they were stored."""
     counts = {3: {"a": 1}, 4: {"b": 2}}

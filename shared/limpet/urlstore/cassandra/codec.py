@@ -1,10 +1,14 @@
 """Records of the port as one cell each."""
 
+import hashlib
 from typing import Final
 
 import msgspec
 
 from limpet.urlstore.types import AuthorityRow, HostRow, ParseOutput
+
+KEY_BYTES_MAX: Final = 4_096
+"""Of one text in a key; Cassandra takes 65,535 bytes for all of them together."""
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
 _OUTPUT: Final = msgspec.msgpack.Decoder(ParseOutput)
@@ -21,6 +25,18 @@ Record = ParseOutput | HostRow | AuthorityRow | list[str] | dict[str, int] | dic
 def encode(record: Record) -> bytes:
     """One value."""
     return _ENCODER.encode(record)
+
+
+def clipped(text: str) -> str:
+    """Text that may stand in a key: the servers refuse longer ones, and what is told of a page may be of any length.
+
+    The same text is always clipped to the same, and another one to another. What is no text is replaced.
+    """
+    data = text.encode("utf-8", "replace")
+    if len(data) <= KEY_BYTES_MAX:
+        return data.decode()
+    digest = hashlib.blake2b(data, digest_size=8).hexdigest()
+    return f"{data[: KEY_BYTES_MAX - 32].decode('utf-8', 'ignore')}… {digest}"
 
 
 def output(data: bytes) -> ParseOutput:

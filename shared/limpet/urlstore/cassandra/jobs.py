@@ -7,6 +7,7 @@ import msgspec
 
 from limpet.clock import Clock
 from limpet.runtime.randomness import Random
+from limpet.urlstore.cassandra import codec
 from limpet.urlstore.cassandra.guarded import TRIES_MAX, attempt, contended, each, settled
 from limpet.urlstore.cassandra.jobindex import LAG_US, Entry, JobIndex
 from limpet.urlstore.cassandra.session import Row, Session
@@ -32,11 +33,12 @@ class Jobs:
         """See `UrlStore.put_job`."""
         if job.state not in {OPEN, REVIEW}:
             raise ValueError(f"a job is open or in review, not {job.state!r}")
+        free = msgspec.structs.replace(job, reason=codec.clipped(job.reason), token=b"", lease_us=0)
         for _ in range(TRIES_MAX):
             stored = await self._get(job.fp, job.fetched_us)
             if not _may_replace(stored, job):
                 return
-            if await self._write(stored, msgspec.structs.replace(job, token=b"", lease_us=0)):
+            if await self._write(stored, free):
                 return
         raise contended("put_job")
 

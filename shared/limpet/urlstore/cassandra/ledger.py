@@ -190,12 +190,13 @@ class Repairs:
 
     async def open(self, item: RepairItem) -> None:
         """See `UrlStore.put_repair`. One that may or may not have been opened may be opened again: it is once."""
-        cells = {"kind": item.kind, "subject": item.subject, "detail": item.detail, "created_us": item.created_us}
+        subject, detail = codec.clipped(item.subject), codec.clipped(item.detail)
+        cells = {"kind": item.kind, "subject": subject, "detail": detail, "created_us": item.created_us}
         await self._session.conditional("repair_open", shard=self._shard, **cells)
 
     async def close(self, kind: str, subject: str) -> None:
         """See `UrlStore.close_repair`."""
-        await self._session.conditional("repair_close", shard=self._shard, kind=kind, subject=subject)
+        await self._session.conditional("repair_close", shard=self._shard, kind=kind, subject=codec.clipped(subject))
 
     async def all(self) -> list[RepairItem]:
         """See `UrlStore.repairs`."""

@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+from limpet.urlstore.cassandra import codec
 from limpet.urlstore.cassandra.batches import DELIVER, UNRECORDED, Groups
 from limpet.urlstore.cassandra.session import Row, Session
 from limpet.urlstore.types import DAMAGED_SEGMENT, Notice
@@ -43,7 +44,7 @@ class Notices:
 
     async def add(self, key: Key, sample: str, now_us: int, count: int) -> None:
         """See `UrlStore.notify`. `key`: kind, host and reason."""
-        kind, _, reason = key
+        kind, _, reason = key = (codec.clipped(key[0]), codec.clipped(key[1]), codec.clipped(key[2]))
         async with self._lock:
             days = await self._stored_days()
             day = max([now_us // DAY_US, *days[-DAYS_WRITTEN:][:1]])
@@ -52,7 +53,7 @@ class Notices:
                 await self._session.run("damage_put", shard=self._shard, reason=reason)
             if day not in days:
                 await self._session.run("notice_day_put", shard=self._shard, day=day)
-            cells = _raised(await self._session.one("notice_get", **place), sample, now_us, count)
+            cells = _raised(await self._session.one("notice_get", **place), codec.clipped(sample), now_us, count)
             await self._session.run("notice_put", **place, **cells)
 
     async def undelivered(self) -> list[Notice]:

@@ -93,7 +93,7 @@ class Proxy:
             writer.close()
         for writer in writers:
             with contextlib.suppress(OSError):
-                await writer.wait_closed()
+                await asyncio.shield(writer.wait_closed())  # whoever is cancelled here must not cancel it for others
             self._writers.discard(writer)
 
     async def _open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:

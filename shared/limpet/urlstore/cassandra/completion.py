@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any, Final
 
-from limpet.model.errors import Indefinite
+from limpet.model.errors import Definite, Indefinite
 from limpet.model.lifecycle import Actor, State, move
 from limpet.model.outcome import Outcome
 from limpet.urlstore import counters
@@ -49,8 +49,11 @@ class Outcomes:
         return await self._session.one("url_get", fp=fp)
 
     async def written(self, outcome: Outcome, stamp: bytes) -> bool:
-        """Whether the stored outcome is from the write with that stamp."""
-        row = await self._session.one("outcome_written", fp=outcome.fp, fetched_us=outcome.fetched_us)
+        """Whether the stored outcome is from the write with that stamp, whose answer was lost."""
+        try:
+            row = await self._session.settled("outcome_written", fp=outcome.fp, fetched_us=outcome.fetched_us)
+        except Definite as error:
+            raise Indefinite(f"an outcome of {outcome.fp.hex()} may or may not be written ({error})") from error
         return row is not None and row["written"] == stamp
 
     async def exists(self, fp: bytes, fetched_us: int) -> bool:

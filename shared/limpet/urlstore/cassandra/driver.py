@@ -7,11 +7,12 @@ from typing import Any, Final
 from cassandra import ConsistencyLevel
 from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
-from cassandra.policies import DCAwareRoundRobinPolicy, RetryPolicy, TokenAwarePolicy
+from cassandra.policies import ConstantReconnectionPolicy, DCAwareRoundRobinPolicy, RetryPolicy, TokenAwarePolicy
 from cassandra.query import dict_factory
 
 from limpet.urlstore.cassandra.settings import CassandraSettings
 
+RECONNECT_SECONDS: Final = 0.5
 PROTOCOL: Final = 5
 """Of Cassandra 4.0 and later."""
 SERIAL: Final = "serial"
@@ -52,6 +53,7 @@ def cluster(settings: CassandraSettings) -> Cluster:
         },
         auth_provider=_auth(settings),
         ssl_context=ssl.create_default_context(cafile=settings.ca_file) if settings.ca_file else None,
+        reconnection_policy=ConstantReconnectionPolicy(RECONNECT_SECONDS, max_attempts=None),
         schema_metadata_enabled=False,  # nobody reads it, and it is fetched anew after each change of the schema
         token_metadata_enabled=True,
     )

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final, NamedTuple, Self
 
+from limpet.clock import Clock, SystemClock
 from limpet.model.errors import CannotGoOn, Definite
 from limpet.schemas.cql import queries
 from limpet.urlstore.cassandra import driver, errors
@@ -15,6 +16,8 @@ from limpet.urlstore.cassandra.settings import CassandraSettings
 Row = dict[str, Any]
 _APPLIED: Final = "[applied]"
 _READS: Final = "SELECT"
+SETTLE_TURNS_MAX: Final = 16
+SETTLE_SECONDS: Final = 0.5
 
 
 class Verdict(NamedTuple):
@@ -44,10 +47,11 @@ class Session:
     `Definite` if it cannot have happened. `CannotGoOn`: the servers refuse the statement itself.
     """
 
-    def __init__(self, settings: CassandraSettings, cluster: Any, connected: Any) -> None:
+    def __init__(self, settings: CassandraSettings, cluster: Any, connected: Any, clock: Clock) -> None:
         self._settings = settings
         self._cluster = cluster
         self._session = connected
+        self._clock = clock
         self._answers = Answers(asyncio.get_running_loop())
         self._slots = asyncio.Semaphore(settings.in_flight_max)
         self._prepared: dict[str, asyncio.Task[Any]] = {}
@@ -55,7 +59,7 @@ class Session:
         self._conditional: Counter[str] = Counter()
 
     @classmethod
-    async def open(cls, settings: CassandraSettings) -> Self:
+    async def open(cls, settings: CassandraSettings, clock: Clock | None = None) -> Self:
         """Connect to a keyspace with the tables of this release (see `migrate`).
 
         Raises `Definite` if no host answers, `CannotGoOn` for what another attempt cannot mend.
@@ -70,7 +74,7 @@ class Session:
         except Exception as error:
             await asyncio.to_thread(cluster.shutdown)
             raise errors.of_connect(error, f"keyspace {settings.keyspace}") from error
-        return cls(settings, cluster, connected)
+        return cls(settings, cluster, connected, clock or SystemClock())
 
     async def close(self) -> None:
         """Let go of the connections."""
@@ -99,9 +103,20 @@ class Session:
         return found[0][0] if found[0] else None
 
     async def settled(self, name: str, /, **params: Any) -> Row | None:
-        """The first row of a read at LOCAL_SERIAL, which first ends what is under way on the partition."""
-        found = await self._page(name, params, None, profile=driver.SERIAL)
-        return found[0][0] if found[0] else None
+        """The first row of a read at LOCAL_SERIAL, which first ends what is under way on the partition.
+
+        It is asked when a write went unanswered, so servers may be hard to reach: for a while it is asked again.
+        """
+        for turn in range(SETTLE_TURNS_MAX):
+            try:
+                found = await self._page(name, params, None, profile=driver.SERIAL)
+            except Definite:
+                if turn + 1 == SETTLE_TURNS_MAX:
+                    raise
+                await self._clock.sleep(SETTLE_SECONDS)
+            else:
+                return found[0][0] if found[0] else None
+        return None
 
     async def pages(self, name: str, /, **params: Any) -> AsyncIterator[list[Row]]:
         """The rows of a read, a page at a time."""
@@ -114,8 +129,8 @@ class Session:
 
     async def conditional(self, name: str, /, **params: Any) -> Verdict:
         """A conditional write. Raises `Indefinite` for one whose fate is unknown: read with `settled` and judge."""
-        self._conditional[name] += 1
         statement = await self._bound(name, params)
+        self._conditional[name] += 1
         try:
             rows, _ = await self._send(name, statement, None, None)
         except Exception as error:
@@ -139,6 +154,7 @@ class Session:
                 cause = errors.of_read(error, name) if reads else errors.of_write(error, name, conditional=False)
                 if attempts == 0 or not isinstance(cause, Definite):
                     raise cause from error
+            await self._clock.sleep(SETTLE_SECONDS)
 
     async def _bound(self, name: str, params: Mapping[str, Any]) -> Any:
         """The statement with its values. Raises ValueError or TypeError for values that cannot be stored."""

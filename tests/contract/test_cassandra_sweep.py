@@ -8,6 +8,7 @@ import pytest
 
 from contract.cassandra_room import HOUR_US, Room, fresh_shard, with_session
 from contract.stores import job, outcome, output
+from limpet.clock import Clock, SystemClock
 from limpet.model.lifecycle import State
 from limpet.runtime.randomness import SystemRandom
 from limpet.urlstore import Claim, Completion, RepairItem
@@ -254,5 +255,46 @@ def test_a_url_with_more_outcomes_than_a_chunk_is_counted_whole(
         counts = (await snapshot(session, room.shard)).counts
         assert (counts["outcomes"], counts["pages"], counts["admitted"]) == (12, 1, 1)
         assert fp == claim.fp
+
+    with_session(cassandra_crawl, scenario)
+
+
+class LateClock(SystemClock):
+    """Runs ahead of the others by as much as a test says."""
+
+    ahead_us = 0
+
+    def wall_us(self) -> int:
+        """See `Clock.wall_us`."""
+        return super().wall_us() + self.ahead_us
+
+
+def test_a_sweep_that_comes_back_to_its_piece_asks_how_far_others_went(cassandra_crawl: CassandraSettings) -> None:
+    """What it has not saved is kept while nobody else went on; else it goes on from where they stopped."""
+
+    async def scenario(session: Session) -> None:
+        room = Room(session, fresh_shard())
+        await room.admit(*range(60))
+        clock = LateClock()
+        policy = POLICY._replace(pieces=1, rows_a_chunk=7)
+
+        def another(used: Clock) -> Sweep:
+            parts = (room.books.parse, room.books.listing)
+            return Sweep(session, 0, policy, *parts, clock=used, random=SystemRandom())
+
+        mine = another(clock)
+        await mine.step()
+        place = mine._at
+        clock.ahead_us += 10**9
+        await mine.step()
+        assert mine._at is place
+        other = another(room.clock)
+        while True:
+            step = await other.step()
+            if step is not None and step.ended:
+                break
+        clock.ahead_us += 10**9
+        await mine.step()
+        assert mine._at is not place
 
     with_session(cassandra_crawl, scenario)

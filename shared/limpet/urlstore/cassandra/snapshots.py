@@ -22,7 +22,7 @@ PIECES_MAX: Final = 65_535
 
 
 class Snapshot(NamedTuple):
-    """Counts, and when the oldest of them was taken (0 = nothing was swept whole yet)."""
+    """Counts, and when the pass began that the oldest of them is from (0 = nothing was swept whole yet)."""
 
     counts: dict[str, int]
     at_us: int
@@ -41,7 +41,7 @@ def summed(rows: Sequence[Row]) -> Snapshot:
     counts: Counter[str] = Counter()
     for row in [*counted, *(row for row in rows if row["piece"] == LISTED)]:
         counts.update(codec.numbers(row["data"]))
-    return Snapshot(dict(counts), min((row["at_us"] for row in counted), default=0))
+    return Snapshot(dict(counts), min((row["began_us"] for row in counted), default=0))
 
 
 async def snapshot(session: Session, shard: int) -> Snapshot:

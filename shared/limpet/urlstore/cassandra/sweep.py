@@ -36,6 +36,7 @@ ROWS_MAX: Final = 2**31 - 1
 PERIOD_SECONDS: Final = 3_600.0
 LEASE_OVER_US: Final = 3_600_000_000
 """A lease that ended so long ago, behind the cursor, is one that nobody knows of."""
+FORGET_US: Final = 60_000_000
 DAY_SECONDS: Final = 86_400
 
 
@@ -92,11 +93,16 @@ class Sweep:
         self._moves: dict[int, Moves] = {}
         self._jobs: dict[int, JobIndex] = {}
         self._at: _Standing | None = None
+        self._stepped_us = 0
+        self._saved: tuple[int, int, int] | None = None
 
     async def step(self) -> Step | None:
         """The next chunk; None while the period of the last pass runs."""
-        at = self._at or await self._load()
         now_us = self._clock.wall_us()
+        at = self._at
+        if at is None or now_us - self._stepped_us > FORGET_US:  # another process may have gone on since
+            at = await self._load(at)
+        self._stepped_us = now_us
         if at.ended_us:
             if now_us - at.began_us < self._policy.period_seconds * 1e6:
                 self._at = at
@@ -230,8 +236,13 @@ class Sweep:
     def _begin(self, piece: int, now_us: int) -> _Standing:
         return _Standing(piece, surveying.piece_of_ring(piece, self._policy.pieces)[0], now_us)
 
-    async def _load(self) -> _Standing:
+    async def _load(self, at: _Standing | None) -> _Standing:
+        """As it was saved last; `at`, if that was by us."""
         row = await self._session.one("sweep_get", piece=self._piece)
+        saved = None if row is None else (row["place"], row["began_us"], row["ended_us"])
+        if at is not None and saved == self._saved:
+            return at
+        self._saved = saved
         if row is None:
             return self._begin(self._piece, self._clock.wall_us())
         at = _Standing(self._piece, row["place"], row["began_us"])
@@ -243,20 +254,22 @@ class Sweep:
         data = codec.encode(surveying.plain(at.counts))
         cells = {"place": at.place, "began_us": at.began_us, "ended_us": at.ended_us, "data": data}
         await self._session.run("sweep_put", piece=at.piece, **cells)
+        self._saved = at.place, at.began_us, at.ended_us
         at.unsaved = 0
 
     async def _end(self, at: _Standing) -> None:
         """Overwrite the snapshot of the piece, shard by shard."""
-        at.ended_us = self._clock.wall_us()
+        ended_us = self._clock.wall_us()
         piece = piece_key(at.piece, self._policy.pieces)
 
         async def put(shard: int) -> None:
-            cells = {"data": codec.encode(dict(at.counts[shard])), "began_us": at.began_us, "at_us": at.ended_us}
+            cells = {"data": codec.encode(dict(at.counts[shard])), "began_us": at.began_us, "at_us": ended_us}
             await self._session.run("snapshot_put", shard=shard, piece=piece, **cells)
 
         await each(at.counts, put)
         if at.piece == self._piece:
             await self._list(at.began_us)
+        at.ended_us = ended_us  # last: a step that failed here ends the pass again
 
     async def _list(self, began_us: int) -> None:
         data = codec.encode(await self._listing())

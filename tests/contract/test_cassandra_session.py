@@ -8,7 +8,7 @@ import pytest
 
 from contract.cassandras import empty
 from limpet.clock import SystemClock
-from limpet.model.errors import CannotGoOn, Definite, UsageError
+from limpet.model.errors import CannotGoOn, Definite
 from limpet.urlstore.cassandra import CassandraSettings, Session, migrate, pending
 
 pytestmark = pytest.mark.servers
@@ -74,18 +74,3 @@ def test_nobody_there_is_told_with_the_keyspace() -> None:
             await Session.open(CassandraSettings(contact_points=("127.0.0.1",), port=1))
 
     asyncio.run(main())
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"contact_points": ()}, "contact_points"),
-        ({"keyspace": "Drop it"}, "keyspace"),
-        ({"username": "me"}, "password_file"),
-        ({"datacenter": "a'b"}, "datacenter"),
-    ],
-)
-def test_settings_that_cannot_work_are_refused_by_name(changes: dict[str, object], said: str) -> None:
-    """The message names the key."""
-    with pytest.raises(UsageError, match=said):
-        msgspec.convert({"contact_points": ["a"]} | changes, CassandraSettings, strict=False)

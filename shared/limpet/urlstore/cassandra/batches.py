@@ -29,6 +29,11 @@ class Trade(NamedTuple):
     action: Action = Action.RETRY
 
 
+ADMIT: Final = Trade("rows.admit", Role.AUTHORITY, "INSERT url")
+CLAIM: Final = Trade("rows.claim", Role.CLAIM, "UPDATE url IF")
+RENEW: Final = Trade("rows.renew", Role.CLAIM, "UPDATE url IF")
+HAND_BACK: Final = Trade("rows.hand_back", Role.CLAIM, "UPDATE url IF")
+EXPIRE: Final = Trade("rows.expire", Role.AUTHORITY, "UPDATE url IF")
 COUNT_HOSTS: Final = Trade("hosts.count", Role.DERIVED_INDEX, "INSERT host_urls")
 COUNT_REJECTS: Final = Trade("rejects.count", Role.DERIVED_INDEX, "INSERT reject")
 DELIVER: Final = Trade("notices.deliver", Role.DERIVED_INDEX, "UPDATE notice")
@@ -40,6 +45,11 @@ WAIT_OUT: Final = Trade("rows.wait_out", Role.AUTHORITY, "UPDATE url IF")
 REENTER: Final = Trade("sweep.reenter", Role.DERIVED_INDEX, "UPDATE url IF", Action.REPAIR)
 LIST_UNPARSED: Final = Trade("sweep.unparsed", Role.DERIVED_INDEX, "INSERT unparsed", Action.REPAIR)
 TRADES: Final = (
+    ADMIT,
+    CLAIM,
+    RENEW,
+    HAND_BACK,
+    EXPIRE,
     COUNT_HOSTS,
     COUNT_REJECTS,
     DELIVER,

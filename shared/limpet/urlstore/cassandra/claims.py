@@ -10,8 +10,9 @@ from contextlib import aclosing
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
-from limpet.model.errors import Indefinite
+from limpet.model.errors import Definite, Indefinite
 from limpet.model.lifecycle import Actor, State, move
+from limpet.urlstore.cassandra.batches import CLAIM, HAND_BACK, RENEW, Groups
 from limpet.urlstore.cassandra.cursors import Cursors, Wakes
 from limpet.urlstore.cassandra.moves import Moves
 from limpet.urlstore.cassandra.reading import Reading
@@ -33,9 +34,12 @@ class Request(NamedTuple):
 class Claims:
     """The crawl node's side of a shard, but for completions."""
 
-    def __init__(self, session: Session, reading: Reading, cursors: Cursors, wakes: Wakes, moves: Moves) -> None:
+    def __init__(
+        self, session: Session, reading: Reading, cursors: Cursors, wakes: Wakes, moves: Moves, groups: Groups
+    ) -> None:
         self._session, self._reading = session, reading
         self._cursors, self._wakes, self._moves = cursors, wakes, moves
+        self._groups = groups
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def claim(self, request: Request) -> list[Claim]:
@@ -43,15 +47,20 @@ class Claims:
         lock = self._locks.setdefault(request.authority, asyncio.Lock())
         async with lock:
             picked = await self._pick(request)
-            answers = await asyncio.gather(
-                *(self._lease(request, entry, row) for entry, row in picked), return_exceptions=True
-            )
-            claims = [answer for answer in answers if isinstance(answer, Claim)]
-            for answer in answers:
-                if isinstance(answer, BaseException) and not (claims and isinstance(answer, Exception)):
-                    raise answer
+            leased: dict[Entry, Claim] = {}
+
+            async def lease(one: tuple[Entry, Row]) -> None:
+                claim = await self._lease(request, *one)
+                if claim is not None:
+                    leased[one[0]] = claim
+
+            try:
+                await self._groups.each(CLAIM, picked, lease)
+            except (Definite, Indefinite):
+                if not leased:  # otherwise what is ours is told, and expiry looks after the rest
+                    raise
             await self._cursors.save(request.authority)
-        return claims
+        return [leased[entry] for entry, _ in picked if entry in leased]
 
     async def _pick(self, request: Request) -> list[tuple[Entry, Row]]:
         """What is to be leased together: a row that was interrupted goes alone."""
@@ -122,7 +131,7 @@ class Claims:
 
     async def renew(self, claims: Sequence[Claim], now_us: int, lease_us: int) -> list[bool]:
         """See `UrlStore.renew`."""
-        return list(await asyncio.gather(*(self._renew(claim, now_us, lease_us) for claim in claims)))
+        return await self._groups.each(RENEW, claims, lambda claim: self._renew(claim, now_us, lease_us))
 
     async def _renew(self, claim: Claim, now_us: int, lease_us: int) -> bool:
         def runs(row: Row) -> bool:
@@ -144,7 +153,7 @@ class Claims:
 
     async def hand_back(self, claims: Sequence[Claim], due_us: int) -> None:
         """See `UrlStore.hand_back`."""
-        await asyncio.gather(*(self._hand_back(claim, due_us) for claim in claims))
+        await self._groups.each(HAND_BACK, claims, lambda claim: self._hand_back(claim, due_us))
 
     async def _hand_back(self, claim: Claim, due_us: int) -> None:
         row = await self._session.one("url_get", fp=claim.fp)

@@ -7,6 +7,7 @@ from typing import Any
 
 from limpet.model.lifecycle import Actor, State, move
 from limpet.urlstore import counters
+from limpet.urlstore.cassandra.batches import ADMIT, Groups
 from limpet.urlstore.cassandra.hooks import Ledger
 from limpet.urlstore.cassandra.moves import Moves
 from limpet.urlstore.cassandra.rows import NO_ENTRY, complete, discovery_cells, encode, rank, way, way_of
@@ -24,9 +25,9 @@ def born(candidate: Candidate) -> State:
 class Discovery:
     """See `UrlStore.admit`."""
 
-    def __init__(self, session: Session, shard: int, moves: Moves, ledger: Ledger) -> None:
+    def __init__(self, session: Session, shard: int, moves: Moves, ledger: Ledger, groups: Groups) -> None:
         self._session, self._shard = session, shard
-        self._moves, self._ledger = moves, ledger
+        self._moves, self._ledger, self._groups = moves, ledger, groups
 
     async def admit(self, candidates: Sequence[Candidate], now_us: int) -> list[AdmitResult]:
         """Everything is encoded before anything is written; candidates of one fingerprint go one after the other."""
@@ -41,15 +42,17 @@ class Discovery:
             for place in places:
                 results[place] = await self._admit(candidates[place], now_us)
 
-        answers = await asyncio.gather(*(in_turn(places) for places in turns.values()), return_exceptions=True)
+        try:
+            await self._groups.each(ADMIT, turns.values(), in_turn)
+        finally:  # what was admitted before something failed is known when the batch comes again
+            await self._count(candidates, results)
+        return results
+
+    async def _count(self, candidates: Sequence[Candidate], results: Sequence[AdmitResult]) -> None:
         fresh = Counter(one.host for one, result in zip(candidates, results, strict=True) if result is AdmitResult.NEW)
         if fresh:
             await self._ledger.count(fresh)
             self._ledger.add(counters.ADMITTED, fresh.total())
-        for answer in answers:
-            if isinstance(answer, BaseException):
-                raise answer
-        return results
 
     async def _admit(self, candidate: Candidate, now_us: int) -> AdmitResult:
         row = await self._session.one("url_get", fp=candidate.fp)

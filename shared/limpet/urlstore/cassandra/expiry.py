@@ -11,6 +11,7 @@ from typing import Final
 from limpet.model.lifecycle import Actor, State, move
 from limpet.model.outcome import Outcome
 from limpet.urlstore import counters
+from limpet.urlstore.cassandra.batches import EXPIRE, Groups
 from limpet.urlstore.cassandra.completion import Outcomes
 from limpet.urlstore.cassandra.cursors import Wakes
 from limpet.urlstore.cassandra.hooks import Ledger
@@ -89,24 +90,28 @@ class Expiry:
     """See `UrlStore.expire` and `UrlStore.adopt`."""
 
     def __init__(
-        self, leases: Leases, reading: Reading, moves: Moves, outcomes: Outcomes, ledger: Ledger, *, owner: bool
+        self,
+        leases: Leases,
+        reading: Reading,
+        moves: Moves,
+        outcomes: Outcomes,
+        ledger: Ledger,
+        *,
+        owner: bool,
+        groups: Groups,
     ) -> None:
         self._leases, self._reading, self._moves = leases, reading, moves
         self._outcomes, self._ledger = outcomes, ledger
-        self._owner, self._scanned = owner, False
+        self._owner, self._scanned, self._groups = owner, False, groups
 
     async def expire(self, now_us: int, over_us: int, poison_after: int) -> list[tuple[UrlRow, State]]:
         """End leases that end by `over_us`. An owner looks at the whole shard once, then at what it leased itself."""
         if not (self._owner and self._scanned):
             await self._leases.scan(FOREVER_US)
             self._scanned = True
-        ended = []
-        for row in await self._leases.known(over_us):
-            if row["lease_us"] <= over_us:
-                state = await self._interrupt(row, now_us, poison_after)
-                if state is not None:
-                    ended.append((url_row(row), state))
-        return ended
+        rows = [row for row in await self._leases.known(over_us) if row["lease_us"] <= over_us]
+        states = await self._groups.each(EXPIRE, rows, lambda row: self._interrupt(row, now_us, poison_after))
+        return [(url_row(row), state) for row, state in zip(rows, states, strict=True) if state is not None]
 
     async def _interrupt(self, row: Row, now_us: int, poison_after: int) -> State | None:
         # The first interruption strikes a URL in company; all later ones, until a success, strike it alone.

@@ -59,7 +59,7 @@ class CassandraUrlStore:
         self._session, self._shard, self._clock, self._random = session, shard, clock, random
         self._groups = groups
         self.books = Books(session, shard, epoch=epoch or NOT_OWNED, clock=clock, random=random, groups=groups)
-        self.core = Core(session, shard, self.books, clock=clock, random=random, owner=epoch is not None)
+        self.core = Core(session, shard, self.books, clock=clock, random=random, owner=epoch is not None, groups=groups)
         self._view = View(session, shard, self.core.index)
         self._unparsed = Unparsed(session, shard, self.books.parse)
         self._operator = Operator(

@@ -52,7 +52,12 @@ class CrawlNodeRole:
         member = await machine.member(MEMBERS)
         while not stop.is_set():
             life = self._life = _Life(machine, member)
-            await life.run(stop)
+            try:
+                await life.run(stop)
+            except CannotGoOn as error:
+                if not life.lapsed:
+                    raise
+                log_event(_LOG, logging.WARNING, "ended by who held us for dead", reason=str(error))
             if not stop.is_set():
                 log_event(_LOG, logging.WARNING, "the lease was lost; beginning anew", incarnation=life.incarnation)
 
@@ -93,6 +98,11 @@ class _Life:
         )
         self._health: Health | None = None
         self._node: CrawlNode | None = None
+
+    @property
+    def lapsed(self) -> bool:
+        """Whether its lease was lost: its segment may have been taken, and whatever that brings is no end of ours."""
+        return self._lease.gone()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop` or the lease is lost: then drain, pass the shards on, seal."""

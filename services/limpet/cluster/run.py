@@ -138,7 +138,8 @@ class RoleProcess:
 
     def _live(self) -> Answer:
         """That this is answered says that the loop turns; a role that could not go on has ended the process."""
-        return Answer(ok=True, body={"live": True, "role": self._name, "incarnation": self._machine.incarnation})
+        incarnation = self._role.incarnation if self._role is not None else self._machine.incarnation
+        return Answer(ok=True, body={"live": True, "role": self._name, "incarnation": incarnation})
 
     def _ready(self) -> Answer:
         waits = {name: {"since_us": since, "reason": why} for name, (since, why) in self._machine.waits.now().items()}

@@ -29,6 +29,11 @@ class AdmissionRole:
         self._parts: list[Partitions] = []
         self._orders = CassandraOrders(machine.session)
 
+    @property
+    def incarnation(self) -> str:
+        """See `RoleService.incarnation`."""
+        return self._machine.incarnation
+
     async def run(self, stop: asyncio.Event) -> None:
         """See `RoleService.run`."""
         machine = self._machine

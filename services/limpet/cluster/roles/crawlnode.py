@@ -46,12 +46,18 @@ class CrawlNodeRole:
         self._machine = machine
         self._life: _Life | None = None
 
+    @property
+    def incarnation(self) -> str:
+        """See `RoleService.incarnation`."""
+        return self._machine.incarnation if self._life is None else self._life.incarnation
+
     async def run(self, stop: asyncio.Event) -> None:
         """See `RoleService.run`."""
         machine = self._machine
         member = await machine.member(MEMBERS)
         while not stop.is_set():
             life = self._life = _Life(machine, member)
+            log_event(_LOG, logging.INFO, "life begins", incarnation=life.incarnation)
             try:
                 await life.run(stop)
             except CannotGoOn as error:

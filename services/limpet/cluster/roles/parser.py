@@ -43,6 +43,11 @@ class ParserRole:
         self._parts: list[Partitions] = []
         self._desks: dict[int, Desk] = {}
 
+    @property
+    def incarnation(self) -> str:
+        """See `RoleService.incarnation`."""
+        return self._machine.incarnation
+
     async def run(self, stop: asyncio.Event) -> None:
         """See `RoleService.run`."""
         machine = self._machine

@@ -7,6 +7,11 @@ from typing import Protocol
 class RoleService(Protocol):
     """One role of one process, over an open `Machine`."""
 
+    @property
+    def incarnation(self) -> str:
+        """The name that it works under now: a crawl node takes another when it loses its lease."""
+        ...
+
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop`, finish what is in hand, give back what is held. Raises `LimpetError` to end the process.
 

@@ -71,6 +71,11 @@ class ReconcilerRole:
         self._sweeps: dict[int, Sweep] = {}
         self._notifiers: dict[int, Notifier] = {}
 
+    @property
+    def incarnation(self) -> str:
+        """See `RoleService.incarnation`."""
+        return self._machine.incarnation
+
     async def run(self, stop: asyncio.Event) -> None:
         """See `RoleService.run`."""
         machine = self._machine

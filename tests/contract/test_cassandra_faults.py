@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from contract.cassandras import empty, keyspace
-from contract.stores import StillClock, candidate, claim_one, claimed, fetched, fp, outcome, retried
+from contract.stores import A, StillClock, candidate, claim_one, claimed, fetched, fp, outcome, retried
 from limpet.clock import SystemClock
 from limpet.model.errors import Definite, Indefinite
 from limpet.model.lifecycle import State
@@ -189,6 +189,43 @@ def test_a_guarded_write_whose_answer_is_lost_ends_in_the_right_verdict(
                 await write(Net(session, store, proxy, cuts))
             finally:
                 await session.close()
+
+    empty(cassandra_crawl)
+    asyncio.run(main())
+
+
+def test_two_owners_at_once_never_accept_the_same_claim_twice(cassandra_crawl: CassandraSettings) -> None:
+    """A stale owner goes on beside the new one, who ends its leases: each URL is accepted once, and none is left."""
+    urls = 120
+    accepted: list[bytes] = []
+
+    async def owner(store: CassandraUrlStore, *, ends_leases: bool) -> None:
+        clock = SystemClock()
+        while len(accepted) < urls:
+            now_us = clock.wall_us()
+            claims = await claimed(store, now_us, 7, A, now_us + 60_000_000)
+            if ends_leases:
+                await store.core.leases.scan(now_us)
+                await store.expire(clock.wall_us(), dead=True, poison_after=10**6)
+            for number, claim in enumerate(claims):
+                if number == 3:
+                    await store.hand_back([claim], 0, clock.wall_us())
+                elif await store.complete(fetched(claim, clock.wall_us())):
+                    accepted.append(claim.fp)
+
+    async def main() -> None:
+        session = await Session.open(cassandra_crawl)
+        stale, fresh = (
+            CassandraUrlStore(session, 7, clock=SystemClock(), random=SeededRandom(epoch), epoch=epoch)
+            for epoch in (1, 2)
+        )
+        await stale.admit([candidate(number) for number in range(urls)], SystemClock().wall_us())
+        async with asyncio.timeout(120):
+            await asyncio.gather(owner(stale, ends_leases=False), owner(fresh, ends_leases=True))
+        assert len(accepted) == len(set(accepted)) == urls
+        assert {row.state for row in await fresh.rows()} == {State.FETCHED}
+        assert len(await fresh.all_outcomes()) == urls
+        await session.close()
 
     empty(cassandra_crawl)
     asyncio.run(main())

@@ -52,13 +52,17 @@ class Authority:
     def __exit__(self, *_: object) -> None:
         self._cluster.shutdown()
 
+    def run(self, cql: str, *values: Any) -> None:
+        """A statement, for tests that put something there."""
+        self._session.execute(cql, values)
+
     def _all(self, cql: str) -> list[Any]:
         return list(self._session.execute(cql))
 
     def rows(self) -> list[Row]:
         """Every URL."""
         found = self._all(
-            "SELECT DISTINCT fp, key, url, host, shard, state, reason, due_us, token, lease_us, holder, latest_us "
+            "SELECT DISTINCT fp, key, url, host, shard, state, reason, due_us, claim, lease_us, holder, latest_us "
             "FROM url"
         )
         return [Row(*values) for values in found]

@@ -19,6 +19,7 @@ from limpet.cluster.errands import CassandraErrands
 from limpet.cluster.machine import Machine
 from limpet.cluster.matrix import timing_of
 from limpet.cluster.orders import CassandraOrders
+from limpet.cluster.sole import hint_of
 from limpet.cluster.topics import MEMBERS
 from limpet.crawlnode.archive import Archivist
 from limpet.crawlnode.health import Health
@@ -30,6 +31,8 @@ from limpet.model.errors import CannotGoOn
 from limpet.obs import log_event
 from limpet.obs.alerts import log_alert
 from limpet.parser.decode import coding_is_cut
+from limpet.politeness import LocalShares
+from limpet.politeness.daybudget import budget_days, take_up
 from limpet.runtime import SystemDisk, new_incarnation
 from limpet.segments import SegmentWriter
 from limpet.urlstore.cassandra.leases import CassandraLeaseTable
@@ -97,11 +100,12 @@ class _Life:
             machine.clock,
             timing,
             shards=machine.facts.shards,
-            hint=member,
+            hint=hint_of(machine.settings, member, machine.facts.shards),
             presence=self._presence,
             on_take=self._take,
             on_lose=self._lose,
         )
+        self._shares = LocalShares(machine.clock.boot_us())
         self._health: Health | None = None
         self._node: CrawlNode | None = None
 
@@ -164,7 +168,7 @@ class _Life:
 
     def _make_node(self, archivist: Archivist, writer: SegmentWriter, fetcher: Fetcher, health: Health) -> CrawlNode:
         machine, facts = self._machine, self._machine.facts
-        governor = governor_of(machine.settings, machine.clock, machine.random.fraction)
+        governor = governor_of(machine.settings, machine.clock, machine.random.fraction, shares=self._shares)
         holdings = Holdings(
             governor=governor,
             clock=machine.clock,
@@ -212,8 +216,18 @@ class _Life:
         machine = self._machine
         assert self._node is not None
         log_event(_LOG, logging.INFO, "shard taken", shard=shard, epoch=epoch, previous=previous.value)
+        await machine.patience.insist("budget", self._take_up_budget)
         store = machine.owned_store(shard, epoch)
         await self._node.take(shard, store, machine.bus.producer, unsure=previous is Previous.DEAD)
+
+    async def _take_up_budget(self) -> None:
+        """What was sent today by whoever worked before, so that the day's budget is spent once."""
+        machine = self._machine
+        if machine.settings.politeness.budget_per_day == 0:
+            return
+        stores = [machine.store(shard) for shard in range(machine.facts.shards)]
+        sent_on = {day: sum([await store.requests(day) for store in stores]) for day in budget_days(machine.clock)}
+        take_up(self._shares, machine.settings.politeness, machine.clock, sent_on)
 
     async def _lose(self, shard: int, why: Loss) -> None:
         assert self._node is not None

@@ -237,9 +237,7 @@ class RobotsDesk:
             )
         odd = oddity_of(settled.body, settled.reason)
         if odd is not None:
-            log_event(
-                _LOG, logging.WARNING, "robots.txt cannot be read as one", authority=authority, reason=ODDITIES[odd]
-            )
+            log_event(_LOG, logging.WARNING, "robots.txt is unparseable", authority=authority, reason=ODDITIES[odd])
 
     async def _settle(self, authority: str, permit: Permit, store: UrlStore) -> Settled | None:
         """Hop by hop, each under the permit of the host it goes to. None: this process stops, and waits no longer."""

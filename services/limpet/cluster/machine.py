@@ -26,7 +26,7 @@ from limpet.segments.hdfs import HdfsSegments, IsAlive
 from limpet.segments.hdfs.native import NativeHdfs
 from limpet.segments.writer import WriterLimits
 from limpet.urlstore import UrlStore
-from limpet.urlstore.cassandra import CassandraUrlStore, Session
+from limpet.urlstore.cassandra import CassandraUrlStore, Session, Tally
 from limpet.urlstore.cassandra.batches import Batches
 
 CLOCKS_APART_US_MAX: Final = 1_000_000
@@ -69,6 +69,10 @@ class Machine:
         """The crawl's."""
         assert self._facts is not None
         return self._facts
+
+    def tally(self) -> Tally:
+        """Statements to Cassandra by name; empty before there is a session."""
+        return self._session.tally() if self._session is not None else Tally({}, {})
 
     @property
     def session(self) -> Session:

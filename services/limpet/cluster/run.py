@@ -78,7 +78,7 @@ class RoleProcess:
 
     async def serve(self) -> int:
         """Until asked to stop. Raises what ends the role."""
-        pages = HttpServer({"/live": self._live, "/ready": self._ready})
+        pages = HttpServer({"/live": self._live, "/ready": self._ready, "/tally": self._tally})
         await pages.start(*parse_address(self._settings.cluster.http))
         self._listen_to_signals()
         host, port = pages.address
@@ -140,6 +140,11 @@ class RoleProcess:
         """That this is answered says that the loop turns; a role that could not go on has ended the process."""
         incarnation = self._role.incarnation if self._role is not None else self._machine.incarnation
         return Answer(ok=True, body={"live": True, "role": self._name, "incarnation": incarnation})
+
+    def _tally(self) -> Answer:
+        """What this process has asked of Cassandra since it connected, by name; for whoever measures."""
+        found = self._machine.tally()
+        return Answer(ok=True, body={"statements": found.statements, "conditional": found.conditional})
 
     def _ready(self) -> Answer:
         waits = {name: {"since_us": since, "reason": why} for name, (since, why) in self._machine.waits.now().items()}

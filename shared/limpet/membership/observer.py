@@ -29,6 +29,7 @@ class Observer:
         self._clock = clock
         self._timing = timing
         self._seen: dict[str, _Seen] = {}
+        self._looked_us: int | None = None
 
     async def look(self, named: Iterable[str] = ()) -> None:
         """Ask the table; `named` are incarnations that something names, alive or not. Raises what the table raises."""
@@ -38,7 +39,7 @@ class Observer:
 
     def saw(self, beats: dict[str, Beat], named: Iterable[str], sent_us: int) -> None:
         """An answer of the table to a question sent at `sent_us`, boot time."""
-        now_us = self._clock.boot_us()
+        now_us, self._looked_us = self._clock.boot_us(), sent_us
         known = {**dict.fromkeys(name for name in named if name), **beats}
         self._seen = {name: self._next(name, beat, sent_us, now_us) for name, beat in known.items()}
 
@@ -62,6 +63,16 @@ class Observer:
     def fetched_out(self, incarnation: str) -> bool:
         """Whether it is dead for so long that every request it had sent has ended."""
         return self.silent_us(incarnation) >= self._timing.takeover_us
+
+    def left(self, incarnation: str, since_us: int) -> bool:
+        """Whether it had no beat when last asked, after `since_us`: it was forgotten, and will never act again.
+
+        Only for an incarnation that is known to have been alive at some time before `since_us`.
+        """
+        if self._looked_us is None or self._looked_us <= since_us:
+            return False
+        seen = self._seen.get(incarnation)
+        return seen is None or seen.beat is None
 
     def living(self, role: str) -> list[Beat]:
         """The last beats of the incarnations of a role that are not proven dead."""

@@ -49,7 +49,10 @@ class LeaseTable(Protocol):
         ...
 
     async def forget(self, incarnation: str) -> None:
-        """Remove an incarnation that will never beat again; beats that come late for it do not bring it back."""
+        """Remove an incarnation that has ended, and of whose requests none is under way any more.
+
+        Beats that come late for it do not bring it back. Of a dead one that is certain after `Observer.fetched_out`.
+        """
         ...
 
     async def owner(self, shard: int) -> Owner:

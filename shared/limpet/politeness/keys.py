@@ -19,6 +19,8 @@ CATCH_UP_FACTOR: Final = 1.5
 GLOBAL_BURST_SECONDS: Final = 1.0
 ADDRESSES_MAX: Final = 3
 """As many as one exchange may try to connect to (`limpet.fetch.connect`)."""
+GLOBAL: Final = "crawl"
+"""The name of `global_key`, which every request spends."""
 _PLATFORMS_CACHED_MAX: Final = 65_536
 _IPV6_PREFIX: Final = 64
 
@@ -111,7 +113,7 @@ def global_key(policy: Politeness) -> Key | None:
     if policy.budget_per_day <= 0:
         return None
     rate = policy.budget_per_day * CATCH_UP_FACTOR / DAY_SECONDS
-    return Key("crawl", 0, _interval_us(rate), int(GLOBAL_BURST_SECONDS * 1e6))
+    return Key(GLOBAL, 0, _interval_us(rate), int(GLOBAL_BURST_SECONDS * 1e6))
 
 
 def worker_key(policy: Politeness) -> Key | None:

@@ -148,6 +148,22 @@ class LocalShares:
         cell.told[host] = max(until_us, cell.told.get(host, 0))
         return backed_off_until(cell.told.values())
 
+    # -- for ledgers that keep a part of their own here --------------------------------------------------------------
+    def open_of(self, name: str) -> int:
+        """Connections open under a key."""
+        cell = self._cells.get(name)
+        return 0 if cell is None else cell.open
+
+    def rest_us(self, key: Key, now_us: int) -> int:
+        """Until the key's interval since its last start is over, 0 = it is."""
+        cell = self._cells.get(key.name)
+        return 0 if cell is None else max(0, cell.tat_us - key.burst_us - now_us)
+
+    def hold_back(self, key: Key, until_us: int) -> None:
+        """No start of the key before `until_us`: somebody else may have had one."""
+        cell = self._cell(key)
+        cell.tat_us = max(cell.tat_us, until_us + key.burst_us)
+
     def _cell(self, key: Key) -> _Cell:
         cell = self._cells.get(key.name)
         if cell is None:

@@ -1,6 +1,6 @@
 """One suite for every ledger: the sum of what is taken never exceeds a ceiling."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -13,6 +13,7 @@ from limpet.politeness.daybudget import budget_days, budget_wait_us, take_up
 from limpet.politeness.fileshares import CELLS
 from limpet.politeness.keys import Key, global_key
 from limpet.testing.loop import SimClock, VirtualLoop
+from unit.politeness.leased import Nodes
 
 BORN_US = 1_000_000
 TWO = Key("address 192.0.2.1", 2, 200_000)
@@ -24,15 +25,20 @@ DAY_US = 86_400_000_000
 Open = Callable[[int], Shares]
 
 
-@pytest.fixture(params=["local", "file"])
-def open_slot(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
+@pytest.fixture(params=["local", "file", "leased"])
+def open_slot(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
     """Opens the ledger as the worker of a slot; `LocalShares` has one slot only, which all share here."""
-    if request.param == "local":
+    if request.param == "leased":
+        nodes = Nodes(BORN_US)
+        yield nodes.slot
+        nodes.close()
+    elif request.param == "file":
+        path = tmp_path / "shares"
+        FileShares.lay_out(path, boot_id="boot", now_us=BORN_US)
+        yield lambda slot: FileShares(path, slot)
+    else:
         only = LocalShares(BORN_US)
-        return lambda _: only
-    path = tmp_path / "shares"
-    FileShares.lay_out(path, boot_id="boot", now_us=BORN_US)
-    return lambda slot: FileShares(path, slot)
+        yield lambda _: only
 
 
 def take(shares: Shares, keys: list[Key], now_us: int, *, day: int = 1, budget: int = 0) -> bool:
@@ -155,7 +161,7 @@ def test_random_takes_never_exceed_a_ceiling(open_slot: Open) -> None:
     held: list[tuple[int, list[Key]]] = []
     starts: dict[str, int] = {}
     now_us = LATER_US
-    for _ in range(4_000):
+    for _ in range(1_500):
         now_us += rng.randrange(30_000)
         if held and rng.random() < 0.5:
             slot, given = held.pop(rng.randrange(len(held)))

@@ -44,6 +44,10 @@ class Waits:
             self._said.pop(name, None)
             log_event(_LOG, logging.INFO, "goes on", what=name)
 
+    def give_up(self, name: str) -> None:
+        """Nobody waits for `name` any more, whether it works or not."""
+        self._since.pop(name, None)
+
     def now(self) -> dict[str, tuple[int, str]]:
         """What is waited for."""
         return dict(self._since)
@@ -64,17 +68,22 @@ class Patience:
         try:
             while True:
                 try:
-                    return await step()
+                    found = await step()
                 except (CannotGoOn, UsageError):
                     raise
                 except LimpetError as error:
                     failed = True
                     self.waits.begin(name, error)
+                else:
+                    if failed:
+                        self.waits.end(name)
+                    return found
                 await self.pause(pause)
                 pause = min(2 * pause, PAUSE_SECONDS_MAX)
-        finally:
+        except BaseException:
             if failed:
-                self.waits.end(name)
+                self.waits.give_up(name)
+            raise
 
     async def pause(self, seconds: float) -> None:
         """Sleep for half of `seconds` to all of it: those who wait for one server do not come back in step."""

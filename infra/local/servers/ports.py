@@ -11,6 +11,7 @@ LAST: Final = 32_000
 TRIES_MAX: Final = 500
 
 
+_GIVEN: Final[set[int]] = set()  # by this process: servers that start side by side have not bound theirs yet
 EVERY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - bound for a moment, never listening
 
 
@@ -32,6 +33,9 @@ def choose(count: int) -> list[int]:
         if len(found) == count:
             return sorted(found)
         port = random.randrange(FIRST, LAST)
+        if port in _GIVEN:
+            continue
+        _GIVEN.add(port)
         if free(port):
             found.add(port)
     raise Trouble(f"found no {count} free ports between {FIRST} and {LAST}")

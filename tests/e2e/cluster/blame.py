@@ -9,10 +9,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any
+from typing import Any, Final
 
 from e2e.cluster.progress import REFUSED
 from origin.visits import NEVER_NS, Visit
+
+BESIDE: Final = frozenset({"parser", "admission", "reconciler", "valkey"})
+"""What stands beside the way of a request: its death alone makes nobody ask again."""
 
 
 @dataclass
@@ -56,7 +59,7 @@ def blame(faults: Sequence[Laid], visits: Iterable[Visit], settle_seconds: float
     """
     unexplained = []
     for before, after in repetitions(visits):
-        fault = next((one for one in faults if one.explains(before, after, int(settle_seconds * 1e9))), None)
+        fault = likeliest([one for one in faults if one.explains(before, after, int(settle_seconds * 1e9))], before)
         if fault is None:
             seconds = (after.received_ns - before.received_ns) / 1e9
             unexplained.append(
@@ -65,6 +68,16 @@ def blame(faults: Sequence[Laid], visits: Iterable[Visit], settle_seconds: float
         else:
             fault.duplicates[after.url] += 1
     return unexplained
+
+
+def likeliest(faults: Sequence[Laid], before: Visit) -> Laid | None:
+    """Of faults that explain a repetition: one of a process between request and outcome, the nearest after it."""
+
+    def unlikely(fault: Laid) -> tuple[bool, bool, int]:
+        beside = fault.target.partition("-")[0] in BESIDE
+        return beside, fault.ended_ns < before.received_ns, abs(fault.began_ns - before.received_ns)
+
+    return min(faults, key=unlikely, default=None)
 
 
 def by_kind(faults: Sequence[Laid]) -> dict[str, dict[str, Any]]:

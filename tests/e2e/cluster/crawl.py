@@ -92,13 +92,7 @@ class ClusterCrawl:
         found: dict[str, Any] = json.loads(self.ask(name, "live") or "{}")
         return str(found.get("incarnation", ""))
 
-    def metrics(self) -> dict[str, float]:
-        """Every line of `/metrics`, summed over the processes; empty where there is no such page."""
-        sums: dict[str, float] = {}
-        for name in self.roles.names:
-            for line in self.ask(name, "metrics").splitlines():
-                label, _, value = line.rpartition(" ")
-                if label and not line.startswith("#"):
-                    with suppress(ValueError):
-                        sums[label] = sums.get(label, 0.0) + float(value)
-        return sums
+    def tally(self, part: str) -> int:
+        """Statements to Cassandra by all processes of now: `statements` or, among them, `conditional`."""
+        found = [json.loads(self.ask(name, "tally") or "{}") for name in self.roles.names]
+        return sum(sum(one.get(part, {}).values()) for one in found)

@@ -154,12 +154,19 @@ def wipe_shard(name: str) -> Fault:
 
 
 def rebuild(field: Field) -> None:
-    """`limpet rebuild-seen`."""
-    words = [*field.limpet, "rebuild-seen", "--config", field.config]
+    """`limpet rebuild-seen`, where there is that verb; without it a wiped shard costs reads until it knows its rows."""
+    if "rebuild-seen" not in _run(field, "--help"):
+        return
+    _run(field, "rebuild-seen", "--config", field.config)
+
+
+def _run(field: Field, *words: str) -> str:
+    """A command to its end; what it printed."""
+    words = (*field.limpet, *words)
     done = subprocess.run(words, capture_output=True, text=True, timeout=REBUILD_SECONDS_MAX, check=False)
-    assert done.returncode == 0, (
-        f"rebuild-seen ended with {done.returncode}: {done.stdout[-1000:]}{done.stderr[-2000:]}"
-    )
+    said = done.stdout[-5000:] + done.stderr[-2000:]
+    assert done.returncode == 0, f"{words} ended with {done.returncode}: {said}"
+    return said
 
 
 # -- the network between -----------------------------------------------------------------------------------------------

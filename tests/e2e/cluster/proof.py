@@ -147,7 +147,6 @@ def measure(crawl: ClusterCrawl, progress: Progress, begun_ns: int, seeded_ns: i
     for name, seconds in cpu.items():
         role = name.rpartition("-")[0]
         by_role[role] = by_role.get(role, 0.0) + seconds
-    conditional = sum(value for label, value in crawl.metrics().items() if "conditional" in label)
     return {
         "urls_fetched": pages,
         "seconds": round((ended_ns - seeded_ns) / 1e9, 1),
@@ -155,7 +154,8 @@ def measure(crawl: ClusterCrawl, progress: Progress, begun_ns: int, seeded_ns: i
         "urls_per_second": round(pages / ((ended_ns - seeded_ns) / 1e9), 1),
         "cpu_seconds_per_url": round(sum(cpu.values()) / pages, 5),
         "cpu_seconds_by_role": {role: round(seconds, 1) for role, seconds in by_role.items()},
-        "conditional_writes_per_url": round(conditional / pages, 2) if conditional else None,
+        "statements_per_url": round(crawl.tally("statements") / pages, 1),
+        "conditional_writes_per_url": round(crawl.tally("conditional") / pages, 2),
         "servers_megabytes": crawl.servers.memory_megabytes(),
         "servers_up_seconds": crawl.servers.up_seconds,
     }

@@ -13,6 +13,8 @@ from e2e.cluster.ticking import seconds
 
 STALL_SECONDS_MAX: Final = 120.0
 POLL_SECONDS: Final = 2.0
+BETWEEN_PART: Final = 0.005
+"""So much is fetched before the next fault: every one hits a crawl at work."""
 JITTER_SECONDS_MAX: Final = 0.7
 
 
@@ -31,7 +33,8 @@ class Siege:
         """One after the other, evenly over that part of the crawl, each at a seeded instant after its mark."""
         for place, fault in enumerate(faults):
             mark = first + (last - first) * place / max(1, len(faults) - 1)
-            self._progress.reach(int(mark * self._total), STALL_SECONDS_MAX, self._field.roles.check)
+            at_work = self._progress.count() + int(BETWEEN_PART * self._total)
+            self._progress.reach(max(int(mark * self._total), at_work), STALL_SECONDS_MAX, self._field.roles.check)
             sleep(self._chance.uniform(0.0, JITTER_SECONDS_MAX))
             self._lay(fault)
 

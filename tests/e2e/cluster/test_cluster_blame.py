@@ -39,6 +39,14 @@ def test_a_fault_long_before_or_after_explains_nothing() -> None:
     assert blame([fault(140, 141)], [visit(100), visit(130)], settle_seconds=60) != []
 
 
+def test_of_two_faults_the_likelier_is_to_blame() -> None:
+    """A parser stands beside the way of a request; of those on it the nearest counts."""
+    parser = Laid("kill -9 parser", "parser-1", int(100.1 * SECOND), 0, 101 * SECOND)
+    near, far = fault(100.4, 101), fault(103, 104)
+    assert blame([parser, far, near], [visit(100), visit(130)], settle_seconds=20) == []
+    assert [one.duplicates.total() for one in (parser, far, near)] == [0, 0, 1]
+
+
 def test_what_was_refused_is_asked_again_by_right() -> None:
     """503 and 429 are waits."""
     assert repetitions([visit(1, status=503), visit(9, status=429), visit(20), visit(30, "/b")]) == []

@@ -19,7 +19,6 @@ from limpet.cluster.errands import CassandraErrands
 from limpet.cluster.machine import Machine
 from limpet.cluster.matrix import timing_of
 from limpet.cluster.orders import CassandraOrders
-from limpet.cluster.sole import hint_of
 from limpet.cluster.topics import MEMBERS
 from limpet.crawlnode.archive import Archivist
 from limpet.crawlnode.health import Health
@@ -31,11 +30,12 @@ from limpet.model.errors import CannotGoOn
 from limpet.obs import log_event
 from limpet.obs.alerts import log_alert
 from limpet.parser.decode import coding_is_cut
-from limpet.politeness import LocalShares
 from limpet.politeness.daybudget import budget_days, take_up
+from limpet.politeness.leasedshares import LeasedShares
 from limpet.runtime import SystemDisk, new_incarnation
 from limpet.segments import SegmentWriter
 from limpet.urlstore.cassandra.leases import CassandraLeaseTable
+from limpet.urlstore.cassandra.shares import CassandraShareTable
 
 UPKEEP_SECONDS: Final = 5.0
 LAPSE_LOOK_SECONDS: Final = 0.5
@@ -100,12 +100,19 @@ class _Life:
             machine.clock,
             timing,
             shards=machine.facts.shards,
-            hint=hint_of(machine.settings, member, machine.facts.shards),
+            hint=member,
             presence=self._presence,
             on_take=self._take,
             on_lose=self._lose,
         )
-        self._shares = LocalShares(machine.clock.boot_us())
+        self._shares = LeasedShares(
+            CassandraShareTable(machine.session),
+            machine.clock,
+            lease=lambda: self._presence.lease,
+            observer=self._ownership.observer,
+            owned=lambda: len(self._ownership.shards()),
+            shards=machine.facts.shards,
+        )
         self._health: Health | None = None
         self._node: CrawlNode | None = None
 
@@ -160,7 +167,9 @@ class _Life:
             return
         await node.obey(orders.latest)
         over, leave = asyncio.Event(), asyncio.Event()
-        services = [self._own(over, leave), node.run(leave)]
+        if await unless(stop, machine.patience.insist("budget", self._take_up_budget)) is None:
+            return
+        services = [self._own(over, leave), node.run(leave), self._shares.run(leave)]
         watchers = [health.run(), self._watch(health), self._settle(node, writer), self._observe()]
         watchers += [hand_on(stop, over), self._watch_lease(over)]
         watchers += [orders.watch(node.obey, machine.clock, machine.waits)]
@@ -216,18 +225,18 @@ class _Life:
         machine = self._machine
         assert self._node is not None
         log_event(_LOG, logging.INFO, "shard taken", shard=shard, epoch=epoch, previous=previous.value)
-        await machine.patience.insist("budget", self._take_up_budget)
         store = machine.owned_store(shard, epoch)
         await self._node.take(shard, store, machine.bus.producer, unsure=previous is Previous.DEAD)
 
-    async def _take_up_budget(self) -> None:
+    async def _take_up_budget(self) -> bool:
         """What was sent today by whoever worked before, so that the day's budget is spent once."""
         machine = self._machine
         if machine.settings.politeness.budget_per_day == 0:
-            return
+            return True
         stores = [machine.store(shard) for shard in range(machine.facts.shards)]
         sent_on = {day: sum([await store.requests(day) for store in stores]) for day in budget_days(machine.clock)}
         take_up(self._shares, machine.settings.politeness, machine.clock, sent_on)
+        return True
 
     async def _lose(self, shard: int, why: Loss) -> None:
         assert self._node is not None

@@ -40,10 +40,11 @@ class FactsTable(Protocol):
 
 
 class Places(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the crawl's data lies, beyond its keyspace."""
+    """Where the crawl's data lies, beyond its keyspace, and how its due index is cut."""
 
     kafka_prefix: str
     hdfs_root: str
+    slot_seconds: int
 
 
 def new_facts(settings: ClusterSettings, clock: Clock, rng: Random) -> Facts:
@@ -77,7 +78,9 @@ def new_facts(settings: ClusterSettings, clock: Clock, rng: Random) -> Facts:
 
 def places_of(settings: ClusterSettings) -> Places:
     """The places that a configuration names."""
-    return Places(kafka_prefix=settings.kafka.prefix, hdfs_root=settings.hdfs.root)
+    return Places(
+        kafka_prefix=settings.kafka.prefix, hdfs_root=settings.hdfs.root, slot_seconds=settings.cassandra.slot_seconds
+    )
 
 
 async def write_facts(table: FactsTable, settings: ClusterSettings, clock: Clock, rng: Random) -> Facts:
@@ -106,7 +109,7 @@ def _where(settings: ClusterSettings) -> str:
 
 def _check_places(stored: bytes, settings: ClusterSettings) -> None:
     found, asked = msgspec.json.decode(stored, type=Places), places_of(settings)
-    keys = {"kafka_prefix": "kafka.prefix", "hdfs_root": "hdfs.root"}
+    keys = {"kafka_prefix": "kafka.prefix", "hdfs_root": "hdfs.root", "slot_seconds": "cassandra.slot_seconds"}
     wrong = [
         f"{key} is {getattr(found, name)!r} in this crawl, but {getattr(asked, name)!r} was asked for"
         for name, key in keys.items()

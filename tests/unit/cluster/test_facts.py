@@ -20,6 +20,7 @@ OTHERS = {
     "identity": ("[crawl]", "[crawl]\nexact_urls = true", "crawl.exact_urls is False in this crawl, but True"),
     "prefix": ('prefix = "c1"', 'prefix = "c2"', "kafka.prefix is 'c1' in this crawl, but 'c2' was asked for"),
     "root": ("/limpet/c1", "/limpet/c2", "hdfs.root is '/limpet/c1' in this crawl, but '/limpet/c2' was asked for"),
+    "slots": ("[cassandra]", "[cassandra]\nslot_seconds = 60", "cassandra.slot_seconds is 600 in this crawl, but 60"),
     "contact": ("crawl@example.org", "new@example.org", "crawl.contact is 'crawl@example.org' in this crawl"),
 }
 

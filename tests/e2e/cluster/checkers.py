@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from e2e.cluster.archive import Record
 from e2e.cluster.evidence import Evidence
 
 Checker = Callable[[Evidence], Iterator[str]]
@@ -140,14 +141,25 @@ def stale_overwrites(evidence: Evidence) -> Iterator[str]:
 
 
 def orphans(evidence: Evidence) -> Iterator[str]:
-    """Every record that settles something has its outcome; every segment is sealed and whole."""
-    known = {fact.place for fact in evidence.facts}
-    for record in evidence.records:
-        settles = record.status in SETTLED and not record.url.endswith("/robots.txt")
-        if settles and record.place not in known:
+    """Every record that settles something has its outcome, or one of another request for its URL; segments are whole.
+
+    A request whose completion came too late leaves a record beside the outcome of the one that was made instead: it is
+    superfluous, never the only one, and the site's log knows both.
+    """
+    answered = {fact.url for fact in evidence.facts}
+    sent = Counter(visit.url for visit in evidence.visits)
+    for record in without_outcome(evidence):
+        if record.url not in answered or sent[record.url] < 2:
             yield f"orphan record: {record.url} at {record.segment}+{record.offset}"
     yield from (f"orphan record: {name} ends in {size} bytes that are none" for name, size in evidence.torn.items())
     yield from (f"orphan record: {name} was never sealed" for name in evidence.unsealed)
+
+
+def without_outcome(evidence: Evidence) -> list[Record]:
+    """Records that settle something and that no outcome names."""
+    known = {fact.place for fact in evidence.facts}
+    settling = (one for one in evidence.records if one.status in SETTLED and not one.url.endswith("/robots.txt"))
+    return [record for record in settling if record.place not in known]
 
 
 def _url(evidence: Evidence, fp: bytes) -> str:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -92,7 +93,9 @@ class ClusterCrawl:
         found: dict[str, Any] = json.loads(self.ask(name, "live") or "{}")
         return str(found.get("incarnation", ""))
 
-    def tally(self, part: str) -> int:
-        """Statements to Cassandra by all processes of now: `statements` or, among them, `conditional`."""
-        found = [json.loads(self.ask(name, "tally") or "{}") for name in self.roles.names]
-        return sum(sum(one.get(part, {}).values()) for one in found)
+    def tally(self, part: str) -> Counter[str]:
+        """Statements to Cassandra of all processes of now, by name: `statements` or, among them, `conditional`."""
+        sums: Counter[str] = Counter()
+        for name in self.roles.names:
+            sums.update(json.loads(self.ask(name, "tally") or "{}").get(part, {}))
+        return sums

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from e2e.cluster.archive import OPEN, incarnation_of
 from e2e.cluster.blame import Laid, blame, by_kind
-from e2e.cluster.checkers import anomalies
+from e2e.cluster.checkers import anomalies, without_outcome
 from e2e.cluster.config import FETCH_SECONDS_MAX, LEASE_SECONDS, TAKEOVER_SECONDS, URL_LEASE_SECONDS
 from e2e.cluster.crawl import ClusterCrawl
 from e2e.cluster.evidence import Evidence
@@ -28,6 +28,7 @@ SETTLE_SECONDS: Final = URL_LEASE_SECONDS + TAKEOVER_SECONDS + 10.0
 FREEZE_SECONDS_LONG: Final = LEASE_SECONDS + FETCH_SECONDS_MAX + 10.0
 END_SECONDS_MAX: Final = 300.0
 SEAL_SECONDS_MAX: Final = 90.0
+CONDITIONAL_MAX: Final = 8
 
 
 @dataclass
@@ -83,6 +84,8 @@ def prove(
     measured |= {
         "end_after_last_fault_seconds": round(end_seconds, 1),
         "requests": verdict.requests,
+        "duplicates": sum(fault.duplicates.total() for fault in siege.laid),
+        "superfluous_records": len(without_outcome(evidence)),
         "violations": len(verdict.violations),
         "residuals": len(verdict.residuals),
         "by_kind": by_kind(siege.laid),
@@ -90,6 +93,7 @@ def prove(
             first_fetch_seconds(evidence, name, life.started_wall_us) for name, life in joined.items()
         ],
     }
+    (path / "findings.txt").write_text("\n".join(findings) + "\n")
     return Proof(evidence, siege.laid, findings, measured)
 
 
@@ -154,8 +158,11 @@ def measure(crawl: ClusterCrawl, progress: Progress, begun_ns: int, seeded_ns: i
         "urls_per_second": round(pages / ((ended_ns - seeded_ns) / 1e9), 1),
         "cpu_seconds_per_url": round(sum(cpu.values()) / pages, 5),
         "cpu_seconds_by_role": {role: round(seconds, 1) for role, seconds in by_role.items()},
-        "statements_per_url": round(crawl.tally("statements") / pages, 1),
-        "conditional_writes_per_url": round(crawl.tally("conditional") / pages, 2),
+        "statements_per_url": round(crawl.tally("statements").total() / pages, 1),
+        "conditional_writes_per_url": round(crawl.tally("conditional").total() / pages, 2),
+        "conditional_by_name_per_url": {
+            name: round(count / pages, 3) for name, count in crawl.tally("conditional").most_common(CONDITIONAL_MAX)
+        },
         "servers_megabytes": crawl.servers.memory_megabytes(),
         "servers_up_seconds": crawl.servers.up_seconds,
     }

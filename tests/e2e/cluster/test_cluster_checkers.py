@@ -85,6 +85,16 @@ def rumour(evidence: Evidence) -> Evidence:
     return replace(evidence, announced=[*evidence.announced, Announced(PAGE, 1, ("nowhere", 0, 1))])
 
 
+def test_a_superfluous_record_is_no_orphan() -> None:
+    """Two requests, one outcome, two records: the second completion came too late, and nothing is lost by it."""
+    evidence = sound()
+    one = next(record for record in evidence.records if record.url == PAGE)
+    visit = next(visit for visit in evidence.visits if visit.url == PAGE)
+    twice = replace(evidence, records=[*evidence.records, replace(one, offset=1, date_us=one.date_us - 1)])
+    assert names(anomalies(twice)) == {"orphan record"}
+    assert anomalies(replace(twice, visits=[*evidence.visits, visit])) == []
+
+
 PLANTS: list[tuple[str, Plant]] = [
     ("lost URL", without_row),
     ("lost URL", lambda evidence: changed_row(evidence, state="failed")),

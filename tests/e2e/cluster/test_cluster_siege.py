@@ -60,7 +60,10 @@ def evidence() -> Iterator[dict[str, Any]]:
     if os.environ.get("LIMPET_EVIDENCE") and found:
         text = "all roles as processes over real servers; see tests/e2e/cluster/proof.py"
         EVIDENCE.parent.mkdir(exist_ok=True)
-        EVIDENCE.write_text(json.dumps({"command": COMMAND, "what": text, **about(), **found}, indent=2) + "\n")
+        before = json.loads(EVIDENCE.read_text()) if EVIDENCE.exists() else {}  # cases that were left out this time
+        EVIDENCE.write_text(
+            json.dumps({**before, "command": COMMAND, "what": text, **about(), **found}, indent=2) + "\n"
+        )
 
 
 def web(path: Path, *, pages: int, hosts: int, latency_ms: float) -> OriginProcess:

@@ -64,7 +64,6 @@ def tables(servers: ClusterServers, *, http: str, folder: Path) -> dict[str, Tab
             "port": servers.cassandra_port,
             "keyspace": KEYSPACE,
             "replication": copies,
-            "lag_seconds": 1.0,
             "slot_seconds": 60,
         },
         "seen": {"addresses": servers.seen_addresses},

@@ -143,13 +143,15 @@ def stale_overwrites(evidence: Evidence) -> Iterator[str]:
 def orphans(evidence: Evidence) -> Iterator[str]:
     """Every record that settles something has its outcome, or one of another request for its URL; segments are whole.
 
-    A request whose completion came too late leaves a record beside the outcome of the one that was made instead: it is
-    superfluous, never the only one, and the site's log knows both.
+    A request whose completion came too late leaves a record beside the outcome of the one that was made instead, and an
+    append without an answer is made again in another segment: superfluous records, never the only ones.
     """
     answered = {fact.url for fact in evidence.facts}
+    captures = {(fact.url, fact.fetched_us) for fact in evidence.facts}
     sent = Counter(visit.url for visit in evidence.visits)
     for record in without_outcome(evidence):
-        if record.url not in answered or sent[record.url] < 2:
+        appended_again = (record.url, record.date_us) in captures
+        if not appended_again and (record.url not in answered or sent[record.url] < 2):
             yield f"orphan record: {record.url} at {record.segment}+{record.offset}"
     yield from (f"orphan record: {name} ends in {size} bytes that are none" for name, size in evidence.torn.items())
     yield from (f"orphan record: {name} was never sealed" for name in evidence.unsealed)

@@ -191,3 +191,23 @@ def test_four_roles_crawl_a_web_and_end_in_order(
         assert codes == dict.fromkeys(ROLES, 0)
         assert seconds() - begun < DRAIN_SECONDS_MAX
     assert set(states_of(config).values()) <= set(DESERVED.values())
+    assert_pulls_sound(config, tmp_path / "pulled", Counter(states_of(config).values()))
+
+
+def assert_pulls_sound(config: Path, into: Path, states: Counter[str]) -> None:
+    """What `pull` makes of it is a crawl folder in which nothing is missing and no rule was broken."""
+    pulled = limpet("pull", "--config", config, "--into", into, "--json")
+    assert pulled.returncode == 0, pulled
+    assert json.loads(pulled.stdout) == {"urls": states.total(), "segments": 1, "growing": []}
+    for verb in ("verify", "audit"):
+        judged = limpet(verb, into, "--json")
+        assert judged.returncode == 0, judged
+        assert json.loads(judged.stdout)["findings"] == []
+    rows = json.loads(limpet("urls", into, "--json").stdout)
+    assert Counter(row["state"] for row in rows) == states
+    again = limpet("pull", "--config", config, "--into", into)
+    assert again.returncode == 2, again
+    assert "holds a crawl already" in again.stderr
+    told = limpet("status", "--config", config, "--json")
+    assert told.returncode == 0, told
+    assert json.loads(told.stdout)["today"]["fetches"] >= states.total() - states["denied"]

@@ -27,6 +27,7 @@ VERBS: Final = {
     "audit": "checks",
     "init": "cluster",
     "run": "cluster",
+    "pull": "pull",
 }
 """Each verb with the module of this package that holds its function, which has the verb's name."""
 PROGRAM: Final = "limpet"
@@ -97,6 +98,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_audit(verbs)
     _add_init(verbs)
     _add_run(verbs)
+    _add_pull(verbs)
     return parser
 
 
@@ -188,7 +190,10 @@ def _listing(verbs: _Verbs, name: str, summary: str) -> argparse.ArgumentParser:
 
 
 def _add_status(verbs: _Verbs) -> None:
-    _listing(verbs, "status", "counts of a crawl, also while it runs")
+    status = _verb(verbs, "status", "counts of a crawl, also while it runs")
+    status.add_argument("folder", nargs="?", type=Path, metavar="DIR", help="the crawl folder; none with --config")
+    _add_config(status)
+    status.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _add_urls(verbs: _Verbs) -> None:
@@ -251,6 +256,13 @@ def _add_run(verbs: _Verbs) -> None:
     _add_config(run, required=True)
     run.add_argument("--http", metavar="HOST:PORT", help="where /live and /ready answer (in place of cluster.http)")
     run.add_argument("-v", "--verbose", action="store_true", help="log more")
+
+
+def _add_pull(verbs: _Verbs) -> None:
+    pull = _verb(verbs, "pull", "copy a cluster's crawl, at rest, into a folder that every other verb reads")
+    _add_config(pull, required=True)
+    pull.add_argument("--into", type=Path, required=True, metavar="DIR", help="the folder; made if absent")
+    pull.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _add_verify(verbs: _Verbs) -> None:

@@ -4,7 +4,7 @@ import argparse
 from typing import Final
 
 from limpet.cli.opening import open_crawl
-from limpet.cli.plan import check_facts
+from limpet.cli.plan import check_identity
 from limpet.cli.printing import print_json, print_lines
 from limpet.cli.units import show_count
 from limpet.reconciler.report import Finding, Report
@@ -15,7 +15,7 @@ EXIT_FINDINGS: Final = 1
 def verify(arguments: argparse.Namespace) -> int:
     """Compare rows, records and indexes; with --links also what stored bodies link to."""
     folder = open_crawl(arguments.folder)
-    check_facts(folder)  # rows are judged by where this Limpet would put them
+    check_identity(folder)  # rows are judged by where this Limpet would put them
     from limpet.reconciler.verify import verify as check  # noqa: PLC0415 - loaded once the folder is known to be one
 
     if not arguments.links:

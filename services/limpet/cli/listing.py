@@ -21,6 +21,7 @@ from limpet.embedded.live import Listener
 from limpet.embedded.lock import lock_holder
 from limpet.embedded.orderbook import OrderBook
 from limpet.embedded.views import ShardViews
+from limpet.model.errors import UsageError
 from limpet.model.lifecycle import State
 from limpet.politeness.daybudget import BUDGET
 from limpet.politeness.orders import OPERATOR_SLOW
@@ -34,6 +35,12 @@ FAILED_STATES: Final = (State.FAILED, State.REVIEW, State.GONE)
 
 def status(arguments: argparse.Namespace) -> int:
     """Counts of the crawl."""
+    if arguments.config is not None:
+        from limpet.cli.pull import status as status_of_cluster  # noqa: PLC0415 - loads the drivers
+
+        return status_of_cluster(arguments)
+    if arguments.folder is None:
+        raise UsageError("name the crawl folder, or with --config the cluster's configuration")
     folder = open_crawl(arguments.folder)
     clock = SystemClock()
     orders = OrderBook(folder).look()

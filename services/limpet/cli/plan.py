@@ -158,20 +158,27 @@ def _host(text: str) -> str:
 
 
 def check_facts(folder: Folder) -> None:
-    """The facts of a stored crawl agree with this program. Raises `UsageError` naming both values."""
-    facts = folder.facts
-    expected = {
-        "shards": (facts.shards, SHARDS),
-        "buckets": (facts.buckets, BUCKETS),
-        "identity rules version": (facts.identity_version, IDENTITY_RULES_VERSION),
-        "public suffix list": (facts.suffix_list_digest[:16], suffix_list_digest()[:16]),
-    }
-    for name, (stored, ours) in expected.items():
-        if stored != ours:
-            raise UsageError(
-                f"{folder.path} was made with {name} {stored}, and this Limpet has {ours}: hosts or URLs would move; "
-                "use the Limpet (and publicsuffixlist) that made it"
-            )
+    """The facts of a stored crawl are those this program gives a crawl. Raises `UsageError` naming both values."""
+    check_identity(folder)
+    for name, stored, ours in (
+        ("shards", folder.facts.shards, SHARDS),
+        ("buckets", folder.facts.buckets, BUCKETS),
+    ):
+        _check_same(folder, name, stored, ours)
+
+
+def check_identity(folder: Folder) -> None:
+    """A URL is the same URL for this program, in whatever number of shards. Raises `UsageError` naming both values."""
+    _check_same(folder, "identity rules version", folder.facts.identity_version, IDENTITY_RULES_VERSION)
+    _check_same(folder, "public suffix list", folder.facts.suffix_list_digest[:16], suffix_list_digest()[:16])
+
+
+def _check_same(folder: Folder, name: str, stored: object, ours: object) -> None:
+    if stored != ours:
+        raise UsageError(
+            f"{folder.path} was made with {name} {stored}, and this Limpet has {ours}: hosts or URLs would move; "
+            "use the Limpet (and publicsuffixlist) that made it"
+        )
 
 
 def _check_differences(facts: Facts, arguments: argparse.Namespace) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from limpet.cli.opening import open_crawl
-from limpet.cli.plan import check_facts
+from limpet.cli.plan import check_identity
 from limpet.cli.printing import plain, print_json, print_lines
 from limpet.cli.rowjson import row_json
 from limpet.cli.seeds import Entry, check_url
@@ -43,7 +43,7 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
 def show(arguments: argparse.Namespace) -> int:
     """One URL: its row, its outcomes with their records, and the robots copy that licensed each."""
     folder = open_crawl(arguments.folder)
-    check_facts(folder)  # a URL is looked up where this Limpet would put it
+    check_identity(folder)  # a URL is looked up where this Limpet would put it
     url = check_url(Entry(arguments.url, ""), _URL_BYTES_MAX).url
     order = OrderBook(folder).look().get(split(url).host, NO_ORDER)
     with ShardViews(folder) as views:

@@ -120,6 +120,8 @@ class FileErrands:
         answer: RobotsAnswer | NotAsked | None = None
         with contextlib.suppress(LimpetError, UnicodeDecodeError, ValueError):
             answer = await run(asked.decode(), self._clock.monotonic() + self._left_seconds(born_us))
+            if answer is None and self._stopping:
+                return  # whoever asked stops too, or is answered by the next one in our place
         with contextlib.suppress(OSError):
             self._put(self._folder / f"{stem}{ANSWER}", msgspec.msgpack.encode(answer))
         _remove(self._folder / f"{stem}{ASK}")

@@ -72,6 +72,33 @@ def test_an_owner_that_may_not_ask_says_so(tmp_path: Path) -> None:
     assert files(tmp_path) == []
 
 
+def test_an_owner_that_stops_leaves_the_question_for_its_successor(tmp_path: Path) -> None:
+    """An answer that says nothing would make the asker wait, although nobody is to blame."""
+    pair = Pair(tmp_path, None)
+
+    async def main() -> RobotsAnswer | NotAsked | None:
+        asking = asyncio.ensure_future(pair.one.ask("http://b.test/robots.txt"))
+        pair.two.stop()
+        leaving = asyncio.ensure_future(pair.two.serve(pair.run))
+        await pair.clock.sleep(1.0)
+        assert pair.ran
+        assert not asking.done()
+        leaving.cancel()
+        pair.answer = RULES
+        successor = FileErrands(
+            tmp_path, shards=frozenset({1}), shard_of_host=OWNERS.__getitem__, clock=pair.clock, name="w2"
+        )
+        serving = asyncio.ensure_future(successor.serve(pair.run))
+        try:
+            return await asking
+        finally:
+            serving.cancel()
+            await asyncio.gather(leaving, serving, return_exceptions=True)
+
+    assert run_virtual(main(), pair.loop) == RULES
+    assert files(tmp_path) == []
+
+
 def test_an_owner_tells_how_long_its_host_waits(tmp_path: Path) -> None:
     """Then who asked waits as long, for the same reason, instead of asking again and again."""
     waits = NotAsked("redirect_to_waiting_host", 600_000_000, theirs=True)

@@ -208,6 +208,9 @@ def assert_pulls_sound(config: Path, into: Path, states: Counter[str]) -> None:
     again = limpet("pull", "--config", config, "--into", into)
     assert again.returncode == 2, again
     assert "holds a crawl already" in again.stderr
+    marked = limpet("rebuild-seen", "--config", config, "--json")
+    assert marked.returncode == 0, marked
+    assert sum(json.loads(marked.stdout)["marked"].values()) == states.total()
     told = limpet("status", "--config", config, "--json")
     assert told.returncode == 0, told
     assert json.loads(told.stdout)["today"]["fetches"] >= states.total() - states["denied"]

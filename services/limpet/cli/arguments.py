@@ -28,8 +28,9 @@ VERBS: Final = {
     "init": "cluster",
     "run": "cluster",
     "pull": "pull",
+    "rebuild-seen": "rebuild",
 }
-"""Each verb with the module of this package that holds its function, which has the verb's name."""
+"""Each verb with the module of this package that holds its function, which has the verb's name (`_` for `-`)."""
 PROGRAM: Final = "limpet"
 _EXIT_CODES: Final = """\
 exit codes: 0 done · 1 findings · 2 usage or configuration · 3 ended with failed seeds or waiting URLs
@@ -99,6 +100,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_init(verbs)
     _add_run(verbs)
     _add_pull(verbs)
+    _add_rebuild_seen(verbs)
     return parser
 
 
@@ -263,6 +265,15 @@ def _add_pull(verbs: _Verbs) -> None:
     _add_config(pull, required=True)
     pull.add_argument("--into", type=Path, required=True, metavar="DIR", help="the folder; made if absent")
     pull.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _add_rebuild_seen(verbs: _Verbs) -> None:
+    rebuild = _verb(
+        verbs, "rebuild-seen", "mark the rows of a cluster's crawl as seen, e.g. after a seen shard was lost"
+    )
+    _add_config(rebuild, required=True)
+    rebuild.add_argument("--shard", type=_typed(parse_count), metavar="N", help="only this one (default: all)")
+    rebuild.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _add_verify(verbs: _Verbs) -> None:

@@ -72,7 +72,9 @@ def _run(argv: Sequence[str] | None, at_work: Callable[[], None]) -> int:
 
 def _function(verb: str) -> Callable[[argparse.Namespace], int]:
     """The function behind a verb; its module loads only now, so that help and errors are quick."""
-    function: Callable[[argparse.Namespace], int] = getattr(import_module(f"limpet.cli.{VERBS[verb]}"), verb)
+    function: Callable[[argparse.Namespace], int] = getattr(
+        import_module(f"limpet.cli.{VERBS[verb]}"), verb.replace("-", "_")
+    )
     return function
 
 

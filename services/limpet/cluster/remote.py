@@ -9,13 +9,16 @@ import msgspec
 
 from limpet.clock import DurableClock
 from limpet.cluster.facts import read_facts
+from limpet.cluster.seen import seen_shard
 from limpet.cluster.settings import ClusterSettings
 from limpet.cluster.stores import open_store
 from limpet.cluster.tables import CassandraFacts
 from limpet.config import Facts
 from limpet.membership import Beat
 from limpet.model.errors import CannotGoOn
-from limpet.runtime import Random, Runner, SystemDisk
+from limpet.receipts import FileReceiptLog, Recorder
+from limpet.runtime import Random, Runner, SystemDisk, new_incarnation
+from limpet.seen.rebuild import rebuild
 from limpet.segments.hdfs import HdfsFault, pull
 from limpet.segments.hdfs.native import NativeHdfs
 from limpet.segments.layout import OPEN
@@ -59,6 +62,23 @@ class RemoteCrawl:
     async def beats(self) -> list[Beat]:
         """Processes that beat or have beaten: who is dead is for an observer to judge, over a lease's time."""
         return list(await CassandraLeaseTable(self._session).incarnations())
+
+    async def rebuild_seen(self, shard: int, runner: Runner) -> int:
+        """Mark every row of `shard` in its seen shard, while the crawl goes on; their number.
+
+        It clears nothing: what is marked has a row. Raises `SeenUnavailable`; may be run again.
+        """
+        folder = Path(self._settings.cluster.folder) / "receipts"
+        folder.mkdir(parents=True, exist_ok=True)
+        incarnation = new_incarnation(self._random)
+        recorder = Recorder(FileReceiptLog(folder, SystemDisk(), runner, incarnation))
+        marks = seen_shard(
+            self._settings, self.facts, shard, clock=self._clock, incarnation=incarnation, recorder=recorder
+        )
+        try:
+            return await rebuild(marks, [row.fp for row in await self.store(shard).rows()])
+        finally:
+            await marks.close()
 
     async def pull_segments(self, folder: Path, runner: Runner) -> Pulled:
         """Copy sealed segments with their indexes into `folder`. Raises `CannotGoOn` when HDFS does not serve."""

@@ -12,7 +12,7 @@ FORM   ?=
 WHICH  ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install crawl test test-slow test-rehearsals test-servers test-cluster lint bench servers-up servers-status servers-down clean
+.PHONY: help install crawl test test-slow test-rehearsals test-servers test-cluster lint bench servers-fetch servers-up servers-status servers-down clean
 
 help: ## show what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -65,6 +65,9 @@ bench: $(VENV)/.test ## CPU per page, memory, start and resume times, each with 
 
 SERVE = @PYTHONPATH=infra/local $(BIN)/python -m servers
 SERVE_WHAT = --folder $(SERVERS) $(if $(WHICH),--which $(WHICH))
+
+servers-fetch: $(VENV)/.test ## fetch what servers-up starts, and start nothing: Java, Maven
+	$(SERVE) fetch $(SERVE_WHAT)
 
 servers-up: $(VENV)/.test ## real servers on loopback without containers; WHICH=kafka,… FORM=single|three SERVERS=folder
 	$(SERVE) up $(SERVE_WHAT) $(if $(FORM),--form $(FORM))

@@ -1,4 +1,4 @@
-"""`python -m servers up|status|down`: the servers for people. Exit codes: 0 done, 1 something is down, 2 trouble."""
+"""`python -m servers fetch|up|status|down`: the servers for people. Exit codes: 0 done, 1 something is down, 2 trouble."""
 
 import argparse
 import json
@@ -22,6 +22,8 @@ def main(words: list[str] | None = None) -> int:
         folder = Folder.at(asked.folder)
         names = [name for name in asked.which.split(",") if name] or list(SERVICES)
         chosen = [service(name, folder, _form(folder, name, asked.form), say=_say) for name in names]
+        if asked.verb == "fetch":
+            return _fetch(chosen)
         if asked.verb == "up":
             return _up(folder, chosen)
         if asked.verb == "down":
@@ -34,7 +36,7 @@ def main(words: list[str] | None = None) -> int:
 
 def _arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="servers", description="real servers on loopback, without containers")
-    parser.add_argument("verb", choices=("up", "status", "down"))
+    parser.add_argument("verb", choices=("fetch", "up", "status", "down"))
     parser.add_argument("--folder", default=".servers", help="where they live (default: %(default)s)")
     parser.add_argument("--form", choices=("", "single", "three"), default="", help="nodes of Kafka and Cassandra")
     parser.add_argument("--which", default="", help=f"some of {','.join(SERVICES)} (default: all)")
@@ -51,9 +53,14 @@ def _say(line: str) -> None:
     print(f"{time.monotonic() - BEGAN:6.1f} s  {line}", flush=True)
 
 
-def _up(folder: Folder, chosen: list[Service]) -> int:
+def _fetch(chosen: list[Service]) -> int:
     for one in chosen:
         one.download()
+    return 0
+
+
+def _up(folder: Folder, chosen: list[Service]) -> int:
+    _fetch(chosen)
     with ThreadPoolExecutor(len(chosen)) as pool:  # each waits for its own
         started = [pool.submit(one.up) for one in chosen]
     troubles = [error for future in started if (error := future.exception()) is not None]

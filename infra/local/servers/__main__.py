@@ -1,4 +1,4 @@
-"""`python -m servers fetch|up|status|down`: the servers for people. Exit codes: 0 done, 1 something is down, 2 trouble."""
+"""`python -m servers fetch|up|status|down`: the servers for people. Exits: 0 done, 1 something is down, 2 trouble."""
 
 import argparse
 import json

@@ -29,7 +29,8 @@ def find_head_end(buffer: bytearray, start: int, end_max: int) -> int:
     Lines end with LF, with or without CR.
     """
     crlf = buffer.find(b"\n\r\n", start, end_max)
-    bare = buffer.find(b"\n\n", start, end_max if crlf < 0 else crlf)
+    # An LF may end this pair and begin the other: whichever is whole first ends the head, however the bytes arrive.
+    bare = buffer.find(b"\n\n", start, end_max if crlf < 0 else crlf + 1)
     if bare >= 0:
         return bare + 2
     return crlf + 3 if crlf >= 0 else -1

@@ -6,7 +6,7 @@ import tracemalloc
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from limpet.fetch import FetchLimits, Head
@@ -59,6 +59,7 @@ def parse(pieces: list[bytes], *, reset: bool = False, limits: FetchLimits = LIM
 
 
 @given(STREAMS, st.lists(st.integers(0, 3000), max_size=8), st.booleans())
+@example(b"HTTP/1.1 200 OK\nContent-Length: 7\n\n\r\nhello", [35], False)  # the body begins with an empty line
 def test_the_split_of_the_stream_does_not_matter(stream: bytes, cuts: list[int], reset: bool) -> None:
     """However the network cuts the bytes, the capture is the same."""
     edges = sorted({0, len(stream), *(cut for cut in cuts if cut < len(stream))})
@@ -130,6 +131,8 @@ def test_framing(headers: bytes, framing: object) -> None:
         (b"a\n\nb", 3),
         (b"a\r\n\nb", 4),
         (b"a\n\r\nb", 4),
+        (b"a\n\n\r\nb", 3),
+        (b"a\n\r\n\nb", 4),
         (b"a\r\n\r", -1),
         (b"a\r\r", -1),
         (b"", -1),

@@ -12,7 +12,8 @@ from limpet.fetch.spool import Spool, SpoolFile
 from limpet.fetch.tls import TlsStream
 
 NOISE_SECONDS_MAX: Final = 1.0
-"""How long an answer that is not HTTP is counted before the connection is closed."""
+"""How long an answer that is not HTTP is counted, or what follows broken framing kept, before the connection is closed.
+"""
 
 _TIMER_SLACK_SECONDS: Final = 0.001  # uvloop keeps time in whole milliseconds
 
@@ -188,15 +189,16 @@ class Exchange(asyncio.Protocol):
         self.parser.feed(data)
         phase = self.parser.phase
         if phase is before:
-            if phase is Phase.BODY and self.parser.buffered_bytes >= self._spool_above_bytes:
+            if phase is not Phase.HEAD and self.parser.buffered_bytes >= self._spool_above_bytes:
                 self._spill()
             return
         if phase is Phase.DONE:
             self._wake()
-        elif phase is Phase.NOISE:
+            return
+        if phase is not Phase.BODY:
             self._deadline = min(self._deadline, self._last + NOISE_SECONDS_MAX)
             self._rearm()
-        elif self._holds_at_head:
+        if before is Phase.HEAD and phase is not Phase.NOISE and self._holds_at_head:
             self._held = True
             if self._transport is not None:
                 self._transport.pause_reading()

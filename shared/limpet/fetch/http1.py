@@ -15,12 +15,20 @@ BLANK_BYTES_MAX: Final = 4
 
 
 class Phase(enum.IntEnum):
-    """Where a response stands. NOISE: it is not HTTP, and the rest is only counted."""
+    """Where a response stands.
+
+    STRAY: the chunk framing broke; what follows is kept with the block and is no payload. NOISE: it is not HTTP, and
+    the rest is only counted. Neither has an end of its own but that of the connection.
+    """
 
     HEAD = 0
     BODY = 1
-    NOISE = 2
-    DONE = 3
+    STRAY = 2
+    NOISE = 3
+    DONE = 4
+
+
+_IN_BODY: Final = frozenset({Phase.BODY, Phase.STRAY})
 
 
 class ResponseParser:
@@ -58,7 +66,7 @@ class ResponseParser:
     def feed(self, data: bytes) -> None:
         """Take `data` as it came from the connection."""
         self.received_bytes += len(data)
-        if self.phase is Phase.BODY:
+        if self.phase in _IN_BODY:
             self._buffer += data
             self._read_body()
         elif self.phase is Phase.HEAD:
@@ -77,6 +85,8 @@ class ResponseParser:
             chunked_whole = self._chunks is not None and self._chunks.last_chunk_seen
             until_close = self._chunks is None and self._end is None and not reset
             self._finish(None if chunked_whole or until_close else "disconnect")
+        elif self.phase is Phase.STRAY:
+            self._finish("disconnect")
 
     def give_up(self, detail: str) -> None:
         """A time limit ran out: keeps a body that has begun, fails with "timeout" before that."""
@@ -84,8 +94,8 @@ class ResponseParser:
             self.fail("timeout", detail)
         elif self.phase is Phase.NOISE:
             self.fail("protocol", NOT_HTTP)
-        elif self.phase is Phase.BODY:
-            self._finish("time")
+        elif self.phase in _IN_BODY:
+            self._finish("time" if self.phase is Phase.BODY else "disconnect")
 
     def fail(self, kind: NetFailureKind, detail: str) -> None:
         """There is no response, whatever came so far. Of what is not HTTP people are told how much it was."""
@@ -118,7 +128,7 @@ class ResponseParser:
         Only once there is a head. The first call includes the head, which is no payload.
         """
         chunks = self._chunks
-        done = len(self._buffer) if chunks is None or self.phase is Phase.DONE else chunks.end
+        done = len(self._buffer) if chunks is None or self.phase is not Phase.BODY else chunks.end
         block = bytes(self._buffer[:done])
         if chunks is None:
             payload = block[self._payload_from :]
@@ -191,14 +201,12 @@ class ResponseParser:
         over = len(self._buffer) > self._limit
         if over:
             del self._buffer[self._limit :]
-        if self._chunks is not None:
+        if self._chunks is not None and self.phase is Phase.BODY:
             self._chunks.advance(self._buffer)
             if self._chunks.complete:
                 self._end = self._chunks.end
             elif self._chunks.broken:
-                del self._buffer[self._chunks.end :]  # how much of what is no chunk had come is chance
-                self._finish("disconnect")
-                return
+                self.phase = Phase.STRAY
         if self._end is not None and len(self._buffer) >= self._end:
             del self._buffer[self._end :]
             self._finish(None)

@@ -191,7 +191,30 @@ def test_four_roles_crawl_a_web_and_end_in_order(
         assert codes == dict.fromkeys(ROLES, 0)
         assert seconds() - begun < DRAIN_SECONDS_MAX
     assert set(states_of(config).values()) <= set(DESERVED.values())
+    assert_verbs_read(config, states_of(config))
     assert_pulls_sound(config, tmp_path / "pulled", Counter(states_of(config).values()))
+
+
+def assert_verbs_read(config: Path, states: dict[str, str]) -> None:
+    """`urls`, `show` and `failures` tell what the rows say; `--retry` makes what failed due again."""
+    assert states_in(limpet("urls", "--config", config, "--json")) == states
+    gone = {url for url, state in states.items() if state == "gone"}
+    assert set(limpet("urls", "--config", config, "--state", "gone").stdout.split()) == gone
+    shown = json.loads(limpet("show", "--config", config, min(gone), "--json").stdout)
+    assert (shown["state"], shown["reason"]) == ("gone", f"http_{shown['outcomes'][0]['status']}")
+    assert shown["via"] in states
+    unknown = limpet("show", "--config", config, "http://127.0.0.1/nowhere", "--json")
+    assert (unknown.returncode, json.loads(unknown.stdout)["known"]) == (2, False)
+    failed = limpet("failures", "--config", config, "--json")
+    assert (failed.returncode, states_in(failed)) == (1, dict.fromkeys(gone, "gone"))
+    assert limpet("failures", "--config", config, "--retry").stdout == f"{len(gone)} URLs due again\n"
+    assert states_in(limpet("urls", "--config", config, "--state", "due", "--json")) == dict.fromkeys(gone, "due")
+    assert limpet("failures", "--config", config).returncode == 0
+
+
+def states_in(listing: "subprocess.CompletedProcess[str]") -> dict[str, str]:
+    """URL -> state."""
+    return {row["url"]: row["state"] for row in json.loads(listing.stdout)}
 
 
 def assert_pulls_sound(config: Path, into: Path, states: Counter[str]) -> None:

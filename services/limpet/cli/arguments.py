@@ -1,10 +1,12 @@
 """The command line as data: every verb, every flag, and one-line errors instead of argparse's page."""
 
 import argparse
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NoReturn, TypeAlias
 
+from limpet.cli.naming import NO_WORDS, Words, add_naming, settle
 from limpet.cli.units import parse_count, parse_duration, parse_size
 from limpet.model.errors import UsageError
 from limpet.model.lifecycle import State
@@ -57,6 +59,9 @@ A running crawl obeys within seconds, one that does not run when it starts again
 """
 
 
+_WALK: Final = "With --config this reads every row of the keyspace once, in the order of its token ring."
+
+
 class _Parser(argparse.ArgumentParser):
     """Argparse whose complaints are errors of ours: one line, exit code 2."""
 
@@ -69,10 +74,13 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
     """The namespace of one call; `verb` names the command. Raises `UsageError`; --help and --version leave."""
     parser = build_parser()
     arguments, rest = parser.parse_known_args(argv)
-    if any(word.startswith("-") and word != "-" for word in rest) or (rest and not hasattr(arguments, "urls")):
+    loose = next((name for name in ("urls", "words") if hasattr(arguments, name)), "")
+    if any(word.startswith("-") and word != "-" for word in rest) or (rest and not loose):
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     if rest:  # argparse takes positionals in one run only; URLs may stand between flags
-        arguments.urls = [*arguments.urls, *rest]
+        setattr(arguments, loose, [*getattr(arguments, loose), *rest])
+    if hasattr(arguments, "takes"):
+        settle(arguments)
     return arguments
 
 
@@ -179,6 +187,10 @@ def _add_limits(crawl: argparse.ArgumentParser) -> None:
 
 def _add_sources(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("urls", nargs="*", metavar="URL", help="where to begin")
+    _add_input(verb)
+
+
+def _add_input(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "-i", "--input", action="append", default=[], metavar="FILE", help="file of URLs, one a line, - for stdin"
     )
@@ -191,26 +203,34 @@ def _listing(verbs: _Verbs, name: str, summary: str) -> argparse.ArgumentParser:
     return verb
 
 
+def _placed(
+    verbs: _Verbs, name: str, summary: str, words: Words = NO_WORDS, *, epilog: str = ""
+) -> argparse.ArgumentParser:
+    """A verb over a crawl that lies in a folder or on a cluster."""
+    verb = _verb(verbs, name, summary, epilog=epilog)
+    add_naming(verb, words)
+    verb.add_argument("--json", action="store_true", help="print JSON")
+    return verb
+
+
 def _add_status(verbs: _Verbs) -> None:
-    status = _verb(verbs, "status", "counts of a crawl, also while it runs")
-    status.add_argument("folder", nargs="?", type=Path, metavar="DIR", help="the crawl folder; none with --config")
-    _add_config(status)
-    status.add_argument("--json", action="store_true", help="print JSON")
+    _placed(verbs, "status", "counts of a crawl, also while it runs")
 
 
 def _add_urls(verbs: _Verbs) -> None:
-    urls = _listing(verbs, "urls", "list the URLs of a crawl, one a line")
+    urls = _placed(verbs, "urls", "list the URLs of a crawl, one a line", epilog=_WALK)
     urls.add_argument("--state", choices=[state.value for state in State], help="only those in this state")
 
 
 def _add_show(verbs: _Verbs) -> None:
-    show = _listing(verbs, "show", "all that is known of one URL")
-    show.add_argument("url", metavar="URL")
+    _placed(verbs, "show", "all that is known of one URL", Words("URL", 1, 1, "urls"))
 
 
 def _add_failures(verbs: _Verbs) -> None:
-    failures = _listing(verbs, "failures", "list what failed or is parked, and why, or try it again")
-    failures.add_argument("--retry", action="store_true", help="make all of it due again (the crawl must not run)")
+    failures = _placed(verbs, "failures", "list what failed or is parked, and why, or try it again", epilog=_WALK)
+    failures.add_argument(
+        "--retry", action="store_true", help="make all of it due again (a crawl in a folder must not run)"
+    )
 
 
 def _add_log(verbs: _Verbs) -> None:
@@ -235,34 +255,33 @@ def _add_hosts(verbs: _Verbs) -> None:
 
 def _add_add(verbs: _Verbs) -> None:
     add = _verb(verbs, "add", "add URLs to a crawl: to a folder that does not run, or to a cluster's at any time")
-    add.add_argument("folder", nargs="?", metavar="DIR", help="the crawl folder; none with --config")
-    _add_sources(add)
-    _add_config(add)
+    add_naming(add, Words("[URL …]", 0, sys.maxsize, "urls"))
+    _add_input(add)
     add.add_argument("--owned", action="append", default=[], metavar="CIDR|HOST", help="yours, remembered")
     add.add_argument("--json", action="store_true", help="print JSON")
 
 
-def _add_config(verb: argparse.ArgumentParser, *, required: bool = False) -> None:
-    verb.add_argument("--config", type=Path, metavar="F", required=required, help="the cluster's limpet.toml")
+def _add_config(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--config", type=Path, metavar="F", required=True, help="the cluster's limpet.toml")
 
 
 def _add_init(verbs: _Verbs) -> None:
     init = _verb(verbs, "init", "lay a crawl out on a cluster's servers; may be repeated")
-    _add_config(init, required=True)
+    _add_config(init)
     init.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _add_run(verbs: _Verbs) -> None:
     run = _verb(verbs, "run", "serve one role of a cluster, until SIGTERM")
     run.add_argument("role", choices=ROLES, metavar="ROLE", help=", ".join(ROLES))
-    _add_config(run, required=True)
+    _add_config(run)
     run.add_argument("--http", metavar="HOST:PORT", help="where /live and /ready answer (in place of cluster.http)")
     run.add_argument("-v", "--verbose", action="store_true", help="log more")
 
 
 def _add_pull(verbs: _Verbs) -> None:
     pull = _verb(verbs, "pull", "copy a cluster's crawl, at rest, into a folder that every other verb reads")
-    _add_config(pull, required=True)
+    _add_config(pull)
     pull.add_argument("--into", type=Path, required=True, metavar="DIR", help="the folder; made if absent")
     pull.add_argument("--json", action="store_true", help="print JSON")
 
@@ -271,7 +290,7 @@ def _add_rebuild_seen(verbs: _Verbs) -> None:
     rebuild = _verb(
         verbs, "rebuild-seen", "mark the rows of a cluster's crawl as seen, e.g. after a seen shard was lost"
     )
-    _add_config(rebuild, required=True)
+    _add_config(rebuild)
     rebuild.add_argument("--shard", type=_typed(parse_count), metavar="N", help="only this one (default: all)")
     rebuild.add_argument("--json", action="store_true", help="print JSON")
 

@@ -61,8 +61,7 @@ def add(arguments: argparse.Namespace) -> int:
     settings = load_cluster_settings(arguments.config)
     if arguments.owned:
         raise UsageError("--owned has no place beside --config: every process reads `owned` from the file")
-    words = [*([arguments.folder] if arguments.folder else []), *arguments.urls]
-    seeds = check_entries(read_entries(words, arguments.input), settings.rules.url_bytes_max)
+    seeds = check_entries(read_entries(arguments.urls, arguments.input), settings.rules.url_bytes_max)
     if not seeds:
         raise UsageError("no URL to add: give at least one, or -i FILE")
     permission = judge(seeds, (), parse_owned(settings.owned), system_resolve, many_public=True)

@@ -1,14 +1,14 @@
 """`status`, `urls` and `failures`: read-only, so they work while the crawl runs."""
 
 import argparse
-import asyncio
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from limpet.cli.opening import open_crawl
-from limpet.cli.owning import retry
-from limpet.cli.printing import print_json, print_lines
-from limpet.cli.reading import damages, parked_by_rule, requests_on, rows, unparsed
+from limpet.cli.crawlview import CrawlView
+from limpet.cli.opening import open_crawl, open_view
+from limpet.cli.printing import print_json, print_json_list, print_lines
+from limpet.cli.reading import damages, parked_by_rule, requests_on
 from limpet.cli.rowjson import row_json
 from limpet.cli.summary import damage_line, parked_line, until_us
 from limpet.cli.units import show_bytes, show_count, show_duration
@@ -21,7 +21,6 @@ from limpet.embedded.live import Listener
 from limpet.embedded.lock import lock_holder
 from limpet.embedded.orderbook import OrderBook
 from limpet.embedded.views import ShardViews
-from limpet.model.errors import UsageError
 from limpet.model.lifecycle import State
 from limpet.politeness.daybudget import BUDGET
 from limpet.politeness.orders import OPERATOR_SLOW
@@ -39,8 +38,6 @@ def status(arguments: argparse.Namespace) -> int:
         from limpet.cli.pull import status as status_of_cluster  # noqa: PLC0415 - loads the drivers
 
         return status_of_cluster(arguments)
-    if arguments.folder is None:
-        raise UsageError("name the crawl folder, or with --config the cluster's configuration")
     folder = open_crawl(arguments.folder)
     clock = SystemClock()
     orders = OrderBook(folder).look()
@@ -116,38 +113,51 @@ def _status_lines(
 
 def urls(arguments: argparse.Namespace) -> int:
     """URLs, one a line."""
-    folder = open_crawl(arguments.folder)
     states = None if arguments.state is None else (State(arguments.state),)
-    with ShardViews(folder) as views:
+    with open_view(arguments) as view:
         if arguments.json:
-            print_json([row_json(row) for row in rows(views, states)])
+            print_json_list(row_json(row) for row in view.rows(states))
         else:
-            print_lines(row.url for row in rows(views, states))
+            print_lines(row.url for row in view.rows(states))
     return 0
 
 
 def failures(arguments: argparse.Namespace) -> int:
     """What failed and why, and what a rule holds back; with --retry all of it becomes due again."""
-    folder = open_crawl(arguments.folder)
-    if arguments.retry:
-        count = asyncio.run(retry(folder, (*FAILED_STATES, State.PARKED)))
+    with open_view(arguments) as view:
+        if arguments.retry:
+            return _retry(view, as_json=arguments.json)
+        found = _Failures(view)
         if arguments.json:
-            print_json({"retried": count})
+            print_json_list(found)
         else:
-            print_lines([f"{show_count(count, 'URL')} due again: limpet crawl --into {folder.path}"])
-        return 0
-    with ShardViews(folder) as views:
-        found = list(rows(views, FAILED_STATES))
-        blind = unparsed(views)
-        damaged = damages(views)
-        parked = sorted(rows(views, (State.PARKED,)), key=lambda row: row.reason)
-    if arguments.json:
-        lost = [{"url": page.url, "state": "fetched", "reason": f"not parsed: {page.reason}"} for page in blind]
-        lost += [{"url": "", "state": "damaged", "reason": text} for text in damaged]
-        print_json([row_json(row) for row in found] + lost + [row_json(row) for row in parked])
+            print_lines(f"{one['state']}\t{one['reason']}\t{one['url']}" for one in found)
+    return EXIT_FINDINGS if found.failed else 0
+
+
+class _Failures:
+    """What went wrong, as JSON objects. `failed`: whether any of those that were told had."""
+
+    def __init__(self, view: CrawlView) -> None:
+        self._view = view
+        self.failed = False
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for row in self._view.rows((*FAILED_STATES, State.PARKED)):
+            self.failed |= row.state is not State.PARKED  # what is parked did not fail
+            yield row_json(row)
+        for page in self._view.unparsed():
+            self.failed = True
+            yield {"url": page.url, "state": State.FETCHED.value, "reason": f"not parsed: {page.reason}"}
+        for text in self._view.damages():
+            self.failed = True
+            yield {"url": "", "state": "damaged", "reason": text}
+
+
+def _retry(view: CrawlView, *, as_json: bool) -> int:
+    count = view.retry((*FAILED_STATES, State.PARKED))
+    if as_json:
+        print_json({"retried": count})
     else:
-        print_lines(f"{row.state.value}\t{row.reason}\t{row.url}" for row in found)
-        print_lines(f"fetched\tnot parsed: {page.reason}\t{page.url}" for page in blind)
-        print_lines(f"damaged\t{text}\t" for text in damaged)
-        print_lines(f"{row.state.value}\t{row.reason}\t{row.url}" for row in parked)
-    return EXIT_FINDINGS if found or blind or damaged else 0  # what is parked did not fail
+        print_lines([f"{show_count(count, 'URL')} due again" + (f": {view.resumed_by}" if view.resumed_by else "")])
+    return 0

@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -39,9 +38,7 @@ def add(arguments: argparse.Namespace) -> int:
         from limpet.cli.cluster import add as add_to_cluster  # noqa: PLC0415 - loads the drivers
 
         return add_to_cluster(arguments)
-    if arguments.folder is None:
-        raise UsageError("name the crawl folder, or with --config the cluster's configuration")
-    folder = open_crawl(Path(arguments.folder))
+    folder = open_crawl(arguments.folder)
     check_facts(folder)
     settings = folder.load_settings() or Settings()
     owned_entries = tuple(dict.fromkeys((*settings.owned, *arguments.owned)))

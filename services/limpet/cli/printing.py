@@ -18,6 +18,16 @@ def print_json(value: Any) -> None:
     write(msgspec.json.format(msgspec.json.encode(value)).decode() + "\n")
 
 
+def print_json_list(values: Iterable[Any]) -> int:
+    """One JSON array on stdout, written as its values come; how many there were. The same bytes as `print_json`."""
+    count = 0
+    for count, value in enumerate(values, 1):
+        text = msgspec.json.format(msgspec.json.encode(value)).decode()
+        write(("[\n  " if count == 1 else ",\n  ") + text.replace("\n", "\n  "))
+    write("\n]\n" if count else "[]\n")
+    return count
+
+
 def print_lines(lines: Iterable[str]) -> None:
     """Lines on stdout, each made printable; tabs between fields stay."""
     for line in lines:

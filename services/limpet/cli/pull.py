@@ -66,8 +66,6 @@ async def _copy(crawl: RemoteCrawl, folder: Folder, shard: int, clock: DurableCl
 
 def status(arguments: argparse.Namespace) -> int:
     """Counts of a cluster's crawl, dated: gauges are as old as the last whole sweep."""
-    if arguments.folder is not None:
-        raise UsageError("give the crawl folder or --config, not both")
     settings = load_cluster_settings(arguments.config)
     found = asyncio.run(_status(settings))
     if arguments.json:

@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from limpet.cli.crawlview import Unparsed
 from limpet.embedded.finder import Finder, seeds
 from limpet.embedded.folder import Folder
 from limpet.embedded.views import ShardViews
@@ -64,13 +65,6 @@ def parked_by_rule(views: ShardViews) -> Counter[str]:
         if view.counters().get(counters.of_state(State.PARKED), 0) > 0:
             counts.update(dict(views.read_one(shard, lambda reader: reader.all("reasons_of_state", (code,)))))
     return counts
-
-
-class Unparsed(msgspec.Struct, frozen=True):
-    """A stored page that the parser gave up on: nobody has seen its links."""
-
-    url: str
-    reason: str
 
 
 def unparsed(views: ShardViews) -> list[Unparsed]:

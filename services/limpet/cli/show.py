@@ -6,26 +6,20 @@ from typing import Any, Final
 
 import msgspec
 
-from limpet.cli.opening import open_crawl
-from limpet.cli.plan import check_identity
+from limpet.cli.crawlview import CrawlView, Known
+from limpet.cli.opening import open_view
 from limpet.cli.printing import plain, print_json, print_lines
 from limpet.cli.rowjson import row_json
 from limpet.cli.seeds import Entry, check_url
 from limpet.cli.units import show_bytes, show_count
 from limpet.clock import SystemClock
-from limpet.embedded.finder import Finder
-from limpet.embedded.folder import Folder
-from limpet.embedded.orderbook import OrderBook
-from limpet.embedded.views import ShardViews
 from limpet.model.errors import UsageError
 from limpet.model.lifecycle import State
 from limpet.model.outcome import Outcome
 from limpet.model.urls import split
-from limpet.politeness.orders import BLOCKED, NO_ORDER, PAUSED, HostOrder
-from limpet.robots import ODDITIES, Oddity, stored_oddity
-from limpet.runtime.sqlitetx import Reader
+from limpet.politeness.orders import BLOCKED, PAUSED, HostOrder
+from limpet.robots import ODDITIES, stored_oddity
 from limpet.urlstore import ParseOutput, UrlRow
-from limpet.urlstore.sqlite import ShardView, reading
 
 EXIT_USAGE: Final = 2
 _URL_BYTES_MAX: Final = 65_536
@@ -42,75 +36,54 @@ class Wait(msgspec.Struct, frozen=True, kw_only=True):
 
 def show(arguments: argparse.Namespace) -> int:
     """One URL: its row, its outcomes with their records, and the robots copy that licensed each."""
-    folder = open_crawl(arguments.folder)
-    check_identity(folder)  # a URL is looked up where this Limpet would put it
-    url = check_url(Entry(arguments.url, ""), _URL_BYTES_MAX).url
-    order = OrderBook(folder).look().get(split(url).host, NO_ORDER)
-    with ShardViews(folder) as views:
-        finder = Finder(folder, views)
-        view, row = views.view(finder.shard(url)), finder.row(url)
-        if row is None:
-            return _unknown(folder, views, finder.shard(url), url, as_json=arguments.json)
-        outcomes = [(outcome, _parsed(view, outcome)) for outcome in view.outcomes(row.fp)]
-        via = _url_of(views, row.via)
-        waits = views.read_one(finder.shard(url), lambda reader: _waits(reader, row, order, SystemClock().wall_us()))
-        oddity = views.read_one(finder.shard(url), lambda reader: _robots_oddity(reader, row))
+    url = check_url(Entry(arguments.urls[0], ""), _URL_BYTES_MAX).url
+    with open_view(arguments) as view:
+        known = view.known(url)
+        if known is None:
+            return _unknown(view, url, as_json=arguments.json)
+        order = view.order(split(url).host)
+    row, waits = known.row, _waits(known, order, SystemClock().wall_us())
+    outcomes = [(outcome, _parsed(known, outcome)) for outcome in known.outcomes]
+    oddity = stored_oddity(known.authority.robots) if known.authority is not None else None
     if arguments.json:
         shown = [_outcome_json(*found) for found in outcomes]
-        more = {"via": via, "lease_us": row.lease_us, "holder": row.holder, "waits": msgspec.to_builtins(waits)}
+        more = {"via": known.via, "lease_us": row.lease_us, "holder": row.holder, "waits": msgspec.to_builtins(waits)}
         more["robots_oddity"] = oddity
         print_json({**row_json(row), "known": True, **more, "outcomes": shown})
     else:
         robots = [] if oddity is None else [f"  robots    the server's robots.txt is {ODDITIES[oddity]}"]
         print_lines(
-            _row_lines(row, via, waits) + robots + [line for found in outcomes for line in _outcome_lines(*found)]
+            _row_lines(row, known.via, waits) + robots + [line for found in outcomes for line in _outcome_lines(*found)]
         )
     return 0
 
 
-def _unknown(folder: Folder, views: ShardViews, shard: int, url: str, *, as_json: bool) -> int:
+def _unknown(view: CrawlView, url: str, *, as_json: bool) -> int:
     """No row: perhaps a rule left it out, and its URL is among the samples."""
-    host = split(url).host
-    rejects = views.read_one(shard, reading.rejects)
-    rules = sorted({reject.rule for reject in rejects if reject.host == host and reject.sample == url})
+    rules = view.rejected_by(url)
     if as_json:
         print_json({"url": url, "known": False, "rejected_by": rules})
         return EXIT_USAGE
     why = f"left out by rule {', '.join(rules)}" if rules else "a rule may have left it out (see `limpet report`)"
-    raise UsageError(f"{url} is not in {folder.path}: {why}")
+    raise UsageError(f"{url} is not in {view.name}: {why}")
 
 
-def _parsed(view: ShardView, outcome: Outcome) -> ParseOutput | None:
+def _parsed(known: Known, outcome: Outcome) -> ParseOutput | None:
     """By the latest version of the parser that has seen it."""
-    from limpet.parser.page import PARSER_VERSION  # noqa: PLC0415 - slow to import, and only `show` asks
-
-    versions = range(PARSER_VERSION, 0, -1)
-    return next((found for v in versions if (found := view.output(outcome.fp, outcome.fetched_us, v))), None)
+    found = [output for output in known.outputs if output.fetched_us == outcome.fetched_us]
+    return max(found, key=lambda output: output.parser_version, default=None)
 
 
-def _url_of(views: ShardViews, fp: bytes) -> str:
-    """URL of a fingerprint, "" when there is none: the shard is not known, so all are asked."""
-    if not fp:
-        return ""
-    return next((row.url for _, view in views if (row := view.row(fp)) is not None), "")
-
-
-def _waits(reader: Reader, row: UrlRow, order: HostOrder, now_us: int) -> list[Wait]:
+def _waits(known: Known, order: HostOrder, now_us: int) -> list[Wait]:
     """What keeps a URL that is due from being sent, longest first."""
+    row = known.row
     if row.state not in _WAITING:
         return []
     waits = [Wait(until_us=None, reason=order.stopped)] if order.stopped else []
     times = [(row.due_us, "due then" if not row.reason else f"due then, after {row.reason}")]
-    authority, host = reading.authority(reader, row.authority), reading.host(reader, row.host)
-    times += [(one.wait_us, one.wait_reason) for one in (authority, host) if one is not None]
+    times += [(one.wait_us, one.wait_reason) for one in (known.authority, known.host) if one is not None]
     later = sorted((pair for pair in times if pair[0] > now_us), reverse=True)
     return waits + [Wait(until_us=until_us, reason=reason) for until_us, reason in later]
-
-
-def _robots_oddity(reader: Reader, row: UrlRow) -> Oddity | None:
-    """Why the robots.txt that decides cannot be read as one, None if it can."""
-    authority = reading.authority(reader, row.authority)
-    return None if authority is None else stored_oddity(authority.robots)
 
 
 def _outcome_json(outcome: Outcome, parsed: ParseOutput | None) -> dict[str, Any]:

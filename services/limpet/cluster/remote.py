@@ -1,31 +1,36 @@
 """A cluster's crawl as a verb reads it: facts, stores and archive, without joining a group or taking a lease."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import msgspec
 
+from limpet.assembly.places import shard_of_host
 from limpet.clock import DurableClock
 from limpet.cluster.facts import read_facts
+from limpet.cluster.orders import CassandraOrders
 from limpet.cluster.seen import seen_shard
 from limpet.cluster.settings import ClusterSettings
 from limpet.cluster.stores import open_store
 from limpet.cluster.tables import CassandraFacts
 from limpet.config import Facts
 from limpet.membership import Beat
-from limpet.model.errors import CannotGoOn
+from limpet.model.errors import CannotGoOn, UsageError
+from limpet.model.lifecycle import State
 from limpet.receipts import FileReceiptLog, Recorder
 from limpet.runtime import Random, Runner, SystemDisk, new_incarnation
 from limpet.seen.rebuild import rebuild
 from limpet.segments.hdfs import HdfsFault, pull
 from limpet.segments.hdfs.native import NativeHdfs
 from limpet.segments.layout import OPEN
-from limpet.urlstore import UrlStore
-from limpet.urlstore.cassandra import Session
+from limpet.urlstore import Job, UrlRow
+from limpet.urlstore.cassandra import CassandraUrlStore, Session
+from limpet.urlstore.cassandra.batches import UNRECORDED, Batches, Groups
 from limpet.urlstore.cassandra.leases import CassandraLeaseTable
 from limpet.urlstore.cassandra.snapshots import Snapshot, status
+from limpet.urlstore.cassandra.walk import walk_rows
 
 
 class Pulled(msgspec.Struct, frozen=True):
@@ -46,10 +51,33 @@ class RemoteCrawl:
         self._session = session
         self._clock = clock
         self._random = random
+        self.orders = CassandraOrders(session)
 
-    def store(self, shard: int) -> UrlStore:
-        """One shard, as somebody who does not own it."""
-        return open_store(self._session, shard, self._clock, self._random)
+    def store(self, shard: int, groups: Groups = UNRECORDED) -> CassandraUrlStore:
+        """One shard, as somebody who does not own it; `groups` leaves receipts of what is written."""
+        return open_store(self._session, shard, self._clock, self._random, groups=groups)
+
+    # -- listings ----------------------------------------------------------------------------------------------------
+    def rows(self, states: Collection[State] | None = None) -> AsyncIterator[list[UrlRow]]:
+        """Every row, or those of some states, a page at a time: one walk over the whole keyspace in any case."""
+        return walk_rows(self._session, range(self.facts.shards), states)
+
+    async def jobs_in_review(self) -> AsyncIterator[list[Job]]:
+        """Parse jobs that wait for a person, shard by shard."""
+        for shard in range(self.facts.shards):
+            yield [job async for job in self.store(shard).books.jobs.in_review()]
+
+    async def damages(self) -> list[str]:
+        """Damage that recovery found in segments and kept."""
+        shards = range(self.facts.shards)
+        found = await asyncio.gather(*(self.store(shard).books.notices.damages() for shard in shards))
+        return sorted({text for texts in found for text in texts})
+
+    async def rules_of(self, host: str, url: str) -> list[str]:
+        """Rules that are known to have turned `url` away."""
+        return await self.store(shard_of_host(host, self.facts)).books.rejects.rules_of(host, url)
+
+    # -- counts ------------------------------------------------------------------------------------------------------
 
     async def counted(self) -> Snapshot:
         """Counts of the whole crawl, and when the oldest of them is from; two small reads a shard, at any size."""
@@ -63,15 +91,49 @@ class RemoteCrawl:
         """Processes that beat or have beaten: who is dead is for an observer to judge, over a lease's time."""
         return list(await CassandraLeaseTable(self._session).incarnations())
 
+    # -- orders and repairs ------------------------------------------------------------------------------------------
+    async def retry(self, states: Collection[State], runner: Runner) -> int:
+        """Make every row in `states` due again, and every page that could not be parsed be parsed again; their number.
+
+        One walk over the whole keyspace, while the crawl goes on; may be run again.
+        """
+        recorder, incarnation = self._recorder(runner)
+        names = {"crawl": self.facts.crawl, "incarnation": incarnation}
+        stores = [
+            self.store(shard, Batches(recorder, self._clock, **names, target=f"urlstore/{shard}"))
+            for shard in range(self.facts.shards)
+        ]
+        count = 0
+        try:
+            async for page in self.rows(states):
+                by_shard: dict[int, list[bytes]] = {}
+                for row in page:
+                    by_shard.setdefault(shard_of_host(row.host, self.facts), []).append(row.fp)
+                for shard, fps in by_shard.items():
+                    count += await stores[shard].rearm(fps, self._clock.wall_us())
+            for store in stores:
+                count += await store.rearm_jobs(self._clock.wall_us())
+        finally:
+            for store in stores:
+                await store.close()
+        return count
+
+    def _recorder(self, runner: Runner) -> tuple[Recorder, str]:
+        """Who keeps receipts on this machine, and under which incarnation. Raises `UsageError`."""
+        folder = Path(self._settings.cluster.folder) / "receipts"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"cluster.folder {folder}: {error.strerror or error}: choose another one") from error
+        incarnation = new_incarnation(self._random)
+        return Recorder(FileReceiptLog(folder, SystemDisk(), runner, incarnation)), incarnation
+
     async def rebuild_seen(self, shard: int, runner: Runner) -> int:
         """Mark every row of `shard` in its seen shard, while the crawl goes on; their number.
 
         It clears nothing: what is marked has a row. Raises `SeenUnavailable`; may be run again.
         """
-        folder = Path(self._settings.cluster.folder) / "receipts"
-        folder.mkdir(parents=True, exist_ok=True)
-        incarnation = new_incarnation(self._random)
-        recorder = Recorder(FileReceiptLog(folder, SystemDisk(), runner, incarnation))
+        recorder, incarnation = self._recorder(runner)
         marks = seen_shard(
             self._settings, self.facts, shard, clock=self._clock, incarnation=incarnation, recorder=recorder
         )

@@ -80,7 +80,7 @@ class Jobs:
     async def rearm(self, now_us: int) -> int:
         """See `UrlStore.rearm_jobs`."""
         count = 0
-        async for job in self._in_review():
+        async for job in self.in_review():
             fresh = msgspec.structs.replace(job, state=OPEN, attempt=2, due_us=now_us, token=b"", lease_us=0)
             count += await self._write(job, fresh)
         return count
@@ -145,10 +145,11 @@ class Jobs:
             for job in await each(fresh.values(), lambda entry: self._get(entry.fp, entry.fetched_us)):
                 if job is not None and job.state == OPEN:
                     yield job
-        async for job in self._in_review():
+        async for job in self.in_review():
             yield job
 
-    async def _in_review(self) -> AsyncIterator[Job]:
+    async def in_review(self) -> AsyncIterator[Job]:
+        """Jobs that wait for a person, a page at a time."""
         async for page in self._session.pages("job_reviews", shard=self._shard):
             for job in await each(page, lambda row: self._get(row["fp"], row["fetched_us"])):
                 if job is not None and job.state == REVIEW:

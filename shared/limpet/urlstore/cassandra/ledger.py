@@ -89,6 +89,12 @@ class Rejects:
             for place, sample in enumerate(total.samples or [""])
         ]
 
+    async def rules_of(self, host: str, url: str) -> list[str]:
+        """Rules of which `url` is among the samples of its host."""
+        place = {"shard": self._shard, "part": zlib.crc32(host.encode()) % PARTS}
+        rows = await self._session.run("rejects_of_host", **place, host=host)
+        return sorted({row["rule"] for row in rows if url in codec.texts(row["samples"])})
+
     async def _of_part(self, part: int) -> list[tuple[str, str, int, list[str]]]:
         rows = await self._session.run("rejects_of_part", shard=self._shard, part=part)
         return [(row["host"], row["rule"], row["count"], codec.texts(row["samples"])) for row in rows]

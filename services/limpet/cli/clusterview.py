@@ -1,0 +1,116 @@
+"""`CrawlView` of a cluster's crawl. Verbs ask one thing after the other; the loop turns while they wait for it."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Collection, Coroutine, Iterable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from limpet.assembly.places import shard_of_url
+from limpet.cli.crawlview import Known, Unparsed
+from limpet.clock import DurableClock, SystemClock
+from limpet.cluster.remote import RemoteCrawl, open_remote
+from limpet.cluster.settings import load_cluster_settings
+from limpet.config import Facts
+from limpet.model.events import decode_fetched
+from limpet.model.identity import Fingerprinter, identity_key
+from limpet.model.lifecycle import State
+from limpet.model.urls import split
+from limpet.politeness.orders import NO_ORDER, HostOrder
+from limpet.runtime import SystemRandom, ThreadRunner
+from limpet.urlstore import UrlRow
+
+T = TypeVar("T")
+
+
+class ClusterView:
+    """See `CrawlView`. Listings walk the whole keyspace."""
+
+    def __init__(self, crawl: RemoteCrawl, loop: asyncio.Runner, config: Path) -> None:
+        self._crawl = crawl
+        self._loop = loop
+        self._config = config
+
+    @property
+    def name(self) -> str:
+        """See `CrawlView.name`."""
+        return f"--config {self._config}"
+
+    @property
+    def facts(self) -> Facts:
+        """See `CrawlView.facts`."""
+        return self._crawl.facts
+
+    def rows(self, states: Collection[State] | None = None) -> Iterator[UrlRow]:
+        """See `CrawlView.rows`. One walk, whichever states are wanted."""
+        return self._each(self._crawl.rows(states))
+
+    def unparsed(self) -> Iterator[Unparsed]:
+        """See `CrawlView.unparsed`."""
+        jobs = self._each(self._crawl.jobs_in_review())
+        return (Unparsed(decode_fetched(job.event).url, job.reason) for job in jobs)
+
+    def damages(self) -> list[str]:
+        """See `CrawlView.damages`."""
+        return self._ask(self._crawl.damages())
+
+    def known(self, url: str) -> Known | None:
+        """See `CrawlView.known`. A few reads of single partitions, one after the other."""
+        return self._ask(self._known(url))
+
+    async def _known(self, url: str) -> Known | None:
+        store = self._crawl.store(shard_of_url(url, self.facts))
+        fingerprint = Fingerprinter(self.facts.hash_seed).fingerprint
+        row = await store.row(fingerprint(identity_key(url, self.facts.identity)))
+        if row is None:
+            return None
+        via = await store.row(row.via) if row.via else None
+        return Known(
+            row=row,
+            via=via.url if via is not None else "",
+            outcomes=await store.outcomes(row.fp),
+            outputs=await store.outputs(row.fp),
+            authority=await store.authority(row.authority),
+            host=await store.host(row.host),
+        )
+
+    def rejected_by(self, url: str) -> list[str]:
+        """See `CrawlView.rejected_by`."""
+        return self._ask(self._crawl.rules_of(split(url).host, url))
+
+    def order(self, host: str) -> HostOrder:
+        """See `CrawlView.order`."""
+        return self._ask(self._crawl.orders.look()).get(host, NO_ORDER)
+
+    def retry(self, states: Collection[State]) -> int:
+        """See `CrawlView.retry`. While the crawl goes on."""
+        with contextlib.closing(ThreadRunner("receipts")) as runner:
+            return self._ask(self._crawl.retry(states, runner))
+
+    @property
+    def resumed_by(self) -> str:
+        """See `CrawlView.resumed_by`."""
+        return ""
+
+    def _ask(self, answer: Coroutine[Any, Any, T]) -> T:
+        return self._loop.run(answer)
+
+    def _each(self, pages: AsyncIterator[Iterable[T]]) -> Iterator[T]:
+        async def following() -> Iterable[T] | None:
+            return await anext(pages, None)
+
+        while (page := self._ask(following())) is not None:
+            yield from page
+
+
+@contextlib.contextmanager
+def open_cluster(config: Path) -> Iterator[ClusterView]:
+    """The crawl that a configuration names. Raises `UsageError` for other facts, `LimpetError` for servers away."""
+    settings = load_cluster_settings(config)
+    with asyncio.Runner() as loop:
+        opened = open_remote(settings, DurableClock(SystemClock()), SystemRandom())
+        crawl = loop.run(opened.__aenter__())
+        try:
+            yield ClusterView(crawl, loop, config)
+        finally:
+            loop.run(opened.__aexit__(None, None, None))

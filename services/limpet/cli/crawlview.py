@@ -1,0 +1,84 @@
+"""A crawl as the verbs read it, wherever it lies: in a folder, or on the servers of a cluster.
+
+What is listed comes piece by piece, so that no listing needs memory for all of it. A cluster gives rows in the order of
+its token ring, a folder in that of admission, shard by shard.
+"""
+
+from collections.abc import Collection, Iterator
+from typing import Protocol
+
+import msgspec
+
+from limpet.config import Facts
+from limpet.model.lifecycle import State
+from limpet.model.outcome import Outcome
+from limpet.politeness.orders import HostOrder
+from limpet.urlstore import AuthorityRow, HostRow, ParseOutput, UrlRow
+
+
+class Unparsed(msgspec.Struct, frozen=True):
+    """A stored page that the parser gave up on: nobody has seen its links."""
+
+    url: str
+    reason: str
+
+
+class Known(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that is stored of one URL. `via`: URL of the page it was found on, "" for none."""
+
+    row: UrlRow
+    via: str
+    outcomes: list[Outcome]
+    outputs: list[ParseOutput]
+    authority: AuthorityRow | None
+    host: HostRow | None
+
+
+class CrawlView(Protocol):
+    """One crawl, read without disturbing whoever works on it. Everything raises `LimpetError`."""
+
+    @property
+    def name(self) -> str:
+        """How a command line names the crawl: `DIR`, or `--config F`."""
+        ...
+
+    @property
+    def facts(self) -> Facts:
+        """Facts of the crawl."""
+        ...
+
+    # -- listings ----------------------------------------------------------------------------------------------------
+    def rows(self, states: Collection[State] | None = None) -> Iterator[UrlRow]:
+        """Rows of the given states, of all states for None."""
+        ...
+
+    def unparsed(self) -> Iterator[Unparsed]:
+        """Pages whose parse waits for a person."""
+        ...
+
+    def damages(self) -> list[str]:
+        """Damage that recovery found in segments and kept: `SEGMENT at byte N`."""
+        ...
+
+    # -- one URL -----------------------------------------------------------------------------------------------------
+    def known(self, url: str) -> Known | None:
+        """What is stored of a canonical URL; None when it has no row."""
+        ...
+
+    def rejected_by(self, url: str) -> list[str]:
+        """Rules that are known to have turned a canonical URL away."""
+        ...
+
+    # -- orders ------------------------------------------------------------------------------------------------------
+    def order(self, host: str) -> HostOrder:
+        """What an operator ordered of a host."""
+        ...
+
+    def retry(self, states: Collection[State]) -> int:
+        """Rows in `states` become due again, and pages that could not be parsed are parsed again; their number."""
+        ...
+
+    @property
+    def resumed_by(self) -> str:
+        """What has to be run for due URLs to be fetched; "" when that goes on by itself."""
+        ...

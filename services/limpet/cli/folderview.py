@@ -1,0 +1,102 @@
+"""`CrawlView` of a crawl folder, over read-only views of its shards."""
+
+import asyncio
+from collections.abc import Collection, Iterator
+
+from limpet.cli import reading as questions
+from limpet.cli.crawlview import Known, Unparsed
+from limpet.cli.owning import retry
+from limpet.cli.plan import check_identity
+from limpet.config import Facts
+from limpet.embedded.finder import Finder
+from limpet.embedded.folder import Folder
+from limpet.embedded.orderbook import OrderBook
+from limpet.embedded.views import ShardViews
+from limpet.model.lifecycle import State
+from limpet.model.urls import split
+from limpet.politeness.orders import NO_ORDER, HostOrder
+from limpet.urlstore import UrlRow
+from limpet.urlstore.sqlite import reading
+
+
+class FolderView:
+    """See `CrawlView`."""
+
+    def __init__(self, folder: Folder, views: ShardViews) -> None:
+        self.folder = folder
+        self._views = views
+
+    @property
+    def name(self) -> str:
+        """See `CrawlView.name`."""
+        return str(self.folder.path)
+
+    @property
+    def facts(self) -> Facts:
+        """See `CrawlView.facts`."""
+        return self.folder.facts
+
+    def rows(self, states: Collection[State] | None = None) -> Iterator[UrlRow]:
+        """See `CrawlView.rows`. All rows are read in batches; those of one state come as a whole shard's list."""
+        return questions.rows(self._views, states)
+
+    def unparsed(self) -> Iterator[Unparsed]:
+        """See `CrawlView.unparsed`."""
+        return iter(questions.unparsed(self._views))
+
+    def damages(self) -> list[str]:
+        """See `CrawlView.damages`."""
+        return questions.damages(self._views)
+
+    def known(self, url: str) -> Known | None:
+        """See `CrawlView.known`. Row, politeness and robots are of one moment."""
+        finder = self._finder()
+        shard, view = finder.shard(url), self._views.view(finder.shard(url))
+        row = finder.row(url)
+        if row is None:
+            return None
+        authority, host, outputs = self._views.read_one(
+            shard,
+            lambda reader: (
+                reading.authority(reader, row.authority),
+                reading.host(reader, row.host),
+                reading.outputs(reader, row.fp),
+            ),
+        )
+        return Known(
+            row=row,
+            via=self._url_of(row.via),
+            outcomes=view.outcomes(row.fp),
+            outputs=outputs,
+            authority=authority,
+            host=host,
+        )
+
+    def rejected_by(self, url: str) -> list[str]:
+        """See `CrawlView.rejected_by`."""
+        host = split(url).host
+        rejects = self._views.read_one(self._finder().shard(url), reading.rejects)
+        return sorted({reject.rule for reject in rejects if reject.host == host and reject.sample == url})
+
+    def order(self, host: str) -> HostOrder:
+        """See `CrawlView.order`."""
+        return OrderBook(self.folder).look().get(host, NO_ORDER)
+
+    def retry(self, states: Collection[State]) -> int:
+        """See `CrawlView.retry`. The crawl must not run."""
+        return asyncio.run(retry(self.folder, states))
+
+    @property
+    def resumed_by(self) -> str:
+        """See `CrawlView.resumed_by`."""
+        return f"limpet crawl --into {self.folder.path}"
+
+    def _finder(self) -> Finder:
+        check_identity(self.folder)  # a URL is looked up where this Limpet would put it
+        return Finder(self.folder, self._views)
+
+    def _url_of(self, fp: bytes) -> str:
+        """URL of a fingerprint, "" when there is none: the shard is not known, so all are asked."""
+        if not fp:
+            return ""
+        return next((row.url for _, view in self._views if (row := view.row(fp)) is not None), "")

@@ -1,0 +1,153 @@
+"""Verbs read a folder and a cluster through one interface, and hear the same of the same crawl."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from integration.crawl_maker import Sent, answer, make_crawl, robots
+from limpet.cli.arguments import parse_arguments
+from limpet.cli.clusterview import ClusterView
+from limpet.cli.crawlview import CrawlView, Known
+from limpet.cli.folderview import FolderView
+from limpet.cli.naming import BOTH, NEITHER
+from limpet.cli.printing import print_json, print_json_list
+from limpet.cluster.remote import RemoteCrawl
+from limpet.embedded.folder import Folder
+from limpet.embedded.views import ShardViews
+from limpet.model.errors import UsageError
+from limpet.model.events import DocumentFetched, encode
+from limpet.model.lifecycle import State
+from limpet.segments import Location
+from limpet.urlstore import DAMAGED_SEGMENT, Job, Reject
+from unit.cli.folder_crawl import FolderCrawl
+
+SENT = (
+    robots(0.0),
+    Sent(url="http://a.test/", at=2.0, links=2),
+    Sent(url="http://a.test/again", at=4.0, again=True),
+    Sent(url="http://a.test/again", at=6.0),
+    Sent(url="http://a.test/gone", at=8.0, wire=answer(410)),
+    robots(0.5, host="b.test"),
+    Sent(url="http://b.test/", at=3.0),
+)
+LEFT_OUT = "http://a.test/x/x/x/x"
+
+
+@contextmanager
+def views(folder: Folder) -> Iterator[tuple[FolderView, ClusterView]]:
+    """Both views of one crawl."""
+    with ShardViews(folder) as shards, asyncio.Runner() as loop:
+        crawl = FolderCrawl(folder)
+        try:
+            yield FolderView(folder, shards), ClusterView(cast("RemoteCrawl", crawl), loop, Path("limpet.toml"))
+        finally:
+            loop.run(crawl.close())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    """A crawl with something of everything that verbs tell."""
+    made = make_crawl(tmp_path_factory.mktemp("crawl") / "made", SENT)
+
+    async def fill() -> None:
+        crawl = FolderCrawl(made)
+        page = DocumentFetched(
+            crawl="made",
+            fp=b"f" * 16,
+            fetched_us=9,
+            url="http://a.test/odd",
+            depth=0,
+            hops="",
+            seed=True,
+            location=Location("A-1.warc.gz", 0, 1),
+            status=200,
+            payload_sha256="",
+        )
+        for shard in range(made.facts.shards):
+            store = crawl.store(shard)
+            await store.count_rejects([Reject(host="a.test", rule="repeats", count=1, sample=LEFT_OUT)])
+            await store.notify(DAMAGED_SEGMENT, "", f"A-{shard}.warc.gz at byte 5", "", 10)
+        job = Job(fp=page.fp, fetched_us=9, event=encode(page), attempt=3, due_us=0, reason="odd", state="review")
+        await crawl.store(0).put_job(job)
+        await crawl.close()
+
+    asyncio.run(fill())
+    return made
+
+
+def listed(view: CrawlView) -> dict[str, object]:
+    """What the listings tell."""
+    return {
+        "all": sorted((row.url, row.state, row.latest_us) for row in view.rows()),
+        "gone": [row.url for row in view.rows((State.GONE,))],
+        "unparsed": list(view.unparsed()),
+        "damages": view.damages(),
+        "orders": view.order("a.test"),
+        "rules": view.rejected_by(LEFT_OUT),
+    }
+
+
+def test_both_views_list_the_same(folder: Folder) -> None:
+    """Rows, those of one state, unparsed pages, damage, rules."""
+    with views(folder) as (local, remote):
+        told = listed(local)
+        assert told == listed(remote)
+    assert told["gone"] == ["http://a.test/gone"]
+    assert [len(cast("list[object]", told[name])) for name in ("all", "unparsed", "damages")] == [4, 1, 2]
+    assert told["rules"] == ["repeats"]
+
+
+@pytest.mark.parametrize("url", ["http://a.test/", "http://a.test/again", "http://b.test/"])
+def test_both_views_know_the_same_of_a_url(folder: Folder, url: str) -> None:
+    """Row, outcomes, outputs, robots and politeness."""
+    with views(folder) as (local, remote):
+        known = local.known(url)
+        assert isinstance(known, Known)
+        assert known == remote.known(url)
+        assert len(known.outcomes) == (2 if url.endswith("again") else 1)
+        assert local.known(LEFT_OUT) is remote.known(LEFT_OUT) is None
+
+
+@pytest.mark.parametrize("words", [["urls"], ["show"], ["failures", "--retry"], ["status", "--json"], ["add"]])
+def test_a_crawl_that_is_not_named_is_asked_for(words: list[str]) -> None:
+    """One message for all verbs."""
+    with pytest.raises(UsageError) as complaint:
+        parse_arguments(words)
+    assert str(complaint.value) == NEITHER
+
+
+@pytest.mark.parametrize(
+    "words", [["urls", "DIR"], ["show", "DIR", "http://a.test/"], ["failures", "DIR"], ["status", "DIR"]]
+)
+def test_a_crawl_that_is_named_twice_is_refused(words: list[str]) -> None:
+    """One message for all verbs."""
+    with pytest.raises(UsageError) as complaint:
+        parse_arguments([*words, "--config", "limpet.toml"])
+    assert str(complaint.value) == BOTH
+
+
+def test_words_may_stand_between_flags() -> None:
+    """Whatever argparse makes of it."""
+    for words in (["DIR", "--json", "URL"], ["DIR", "URL", "--json"], ["--json", "DIR", "URL"]):
+        found = parse_arguments(["show", *words])
+        assert (found.folder, found.urls, found.json) == (Path("DIR"), ["URL"], True)
+    for words in (["URL", "--config", "F"], ["--config", "F", "URL"]):
+        found = parse_arguments(["show", *words])
+        assert (found.folder, found.config, found.urls) == (None, Path("F"), ["URL"])
+
+
+@pytest.mark.parametrize("values", [[], [1], [{"a": [1, {"b": "x\ny"}]}, {}, {"c": None}]])
+def test_a_list_that_comes_piece_by_piece_prints_the_same(
+    values: list[object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Byte for byte."""
+    print_json(values)
+    whole = capsys.readouterr().out
+    assert print_json_list(iter(values)) == len(values)
+    assert capsys.readouterr().out == whole
+    assert json.loads(whole) == values

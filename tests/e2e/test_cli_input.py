@@ -47,6 +47,10 @@ def stored(path: Path) -> Path:
         (["-i", "binary"], "binary:1: not text (a zero byte)"),
         (["--config", "bad.toml", "http://a.example/"], "configuration bad.toml: "),
         (["http://a.example/", "--patience", "long"], "argument --patience: 'long' is not a duration"),
+        (["http://a.example/", "--delay", "366d"], "--delay: expected `float` <= 31536000.0"),
+        (["http://a.example/", "--budget", "9_999_999_999_999"], "--budget: expected `int` <= 1000000000000"),
+        (["http://a.example/", "--host-limit", "9_999_999_999_999"], "--host-limit: expected `int` <= 1000000000000"),
+        (["--config", "hosts.toml", "http://a.example/"], "--accept-invalid-cert 'a/b' is no host"),
     ],
 )
 def test_a_bad_crawl_leaves_no_folder(tmp_path: Path, words: list[str], complaint: str) -> None:
@@ -54,6 +58,7 @@ def test_a_bad_crawl_leaves_no_folder(tmp_path: Path, words: list[str], complain
     (tmp_path / "list.txt").write_text("http://a.example/\nnonsense\n")
     (tmp_path / "binary").write_bytes(b"\x7fELF\x00\x01")
     (tmp_path / "bad.toml").write_text("[fetching]\nspeed = 'high'\n")
+    (tmp_path / "hosts.toml").write_text("accept_invalid_cert = ['a/b']\n")
     result = limpet("crawl", *words, "--into", "crawl", cwd=tmp_path)
     assert result.code == 2, result
     assert complaint in result.complaint

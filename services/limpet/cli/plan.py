@@ -12,10 +12,11 @@ import msgspec
 from limpet.cli.opening import open_crawl
 from limpet.cli.permission import apply, bound_hosts, check_any, judge, parse_owned, system_resolve
 from limpet.cli.reading import waiting_hosts
-from limpet.cli.remembered import check_withdrawn, remembered
+from limpet.cli.remembered import FLAG_KEYS, check_withdrawn, remembered
 from limpet.cli.seeds import Seed, check_entries, check_patterns, read_entries
 from limpet.clock import Clock
 from limpet.config import Facts, ScopeFacts, Settings
+from limpet.config.faults import out_of_range
 from limpet.config.names import check_agent, check_contact
 from limpet.config.settings import contradiction
 from limpet.embedded.folder import Folder, check_vacant, is_crawl
@@ -118,7 +119,7 @@ def settings_of(arguments: argparse.Namespace, folder: Folder | None) -> Setting
     settings = remembered(folder.load_settings() if folder else None, arguments.config)
     owned = tuple(dict.fromkeys((*settings.owned, *arguments.owned)))
     parse_owned(owned)
-    accepted = tuple(dict.fromkeys((*settings.accept_invalid_cert, *map(_host, arguments.accept_invalid_cert))))
+    accepted = tuple(dict.fromkeys(map(_host, (*settings.accept_invalid_cert, *arguments.accept_invalid_cert))))
     settings = msgspec.structs.replace(settings, owned=owned, accept_invalid_cert=accepted)
     settings = _with_proxy(arguments, settings)
     if arguments.delay is not None:
@@ -135,6 +136,9 @@ def settings_of(arguments: argparse.Namespace, folder: Folder | None) -> Setting
         settings = msgspec.structs.replace(settings, fetching=fetching)
         if fault := contradiction(settings):
             raise UsageError(f"--size-limit {arguments.size_limit}: {fault}")
+    if fault := out_of_range(settings):
+        key, _, rest = fault.partition(": ")
+        raise UsageError(f"{FLAG_KEYS.get(key, key)}: {rest}")
     return settings
 
 

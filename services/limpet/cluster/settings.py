@@ -11,6 +11,7 @@ import msgspec
 
 from limpet.bus.kafka import KafkaSettings
 from limpet.config import Settings
+from limpet.config.faults import told
 from limpet.config.settings import Count, Seconds, Span
 from limpet.model.errors import UsageError
 from limpet.segments.hdfs import HdfsSettings
@@ -110,7 +111,7 @@ def load_cluster_settings(path: Path | None) -> ClusterSettings:
     except OSError as error:
         raise UsageError(f"cannot read configuration {path}: {error.strerror}") from error
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise UsageError(f"configuration {path}: {error}") from error
+        raise UsageError(f"configuration {path}: {told(error, ClusterSettings)}") from error
     except UsageError as error:
         raise UsageError(f"configuration {path}: {error}") from error
     fault = contradiction(settings)

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import msgspec
 
+from limpet.config.faults import is_nameserver, told
 from limpet.model.errors import UsageError
 
 YEAR_SECONDS = 31_536_000.0
@@ -62,8 +63,8 @@ class Fetching(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """What one exchange may cost, and how many run at once in one worker."""
 
     connections_max: Count = 128
-    connect_seconds_max: Seconds = 20.0
-    idle_seconds_max: Seconds = 30.0
+    connect_seconds_max: Span = 20.0
+    idle_seconds_max: Span = 30.0
     wall_seconds_max: Span = 120.0
     header_bytes_max: Count = 262_144
     body_bytes_max: Count = 1_000_000_000
@@ -146,7 +147,7 @@ def load_settings(path: Path | None) -> Settings:
     except OSError as error:
         raise UsageError(f"cannot read configuration {path}: {error.strerror}") from error
     except msgspec.MsgspecError as error:
-        raise UsageError(f"configuration {path}: {error}") from error
+        raise UsageError(f"configuration {path}: {told(error, Settings)}") from error
     fault = contradiction(settings)
     if fault:
         raise UsageError(f"configuration {path}: {fault}")
@@ -176,4 +177,7 @@ def contradiction(settings: Settings) -> str:
     webhook = settings.notify.webhook
     if webhook and not webhook.startswith(("http://", "https://")):
         return f"notify.webhook = {webhook!r} must begin with http:// or https://"
+    for server in settings.fetching.nameservers:
+        if not is_nameserver(server):
+            return f"fetching.nameservers: {server!r} is no address: write 192.0.2.1 or [2001:db8::1]:53"
     return ""

@@ -40,6 +40,15 @@ def test_values_are_read_into_their_place(tmp_path: Path) -> None:
         ("[work]\nhealth_seconds_max = 0\n", "health_seconds_max"),
         ("[work]\nlease_seconds = 1\n", "work.lease_seconds"),
         ('[notify]\nwebhook = "zzz"\n', "notify.webhook"),
+        ("[fetching]\nconnect_seconds_max = 0\n", "fetching.connect_seconds_max: expected `float` > 0.0"),
+        ("[politeness]\nfloor = 2\n", "unknown key politeness.floor: is it politeness.floor_seconds?"),
+        ("[politenes]\nfloor_seconds = 2\n", "unknown key politenes: is it politeness?"),
+        ("nonsense = 1\n", "unknown key nonsense: see docs/configuration.md"),
+        ('[politeness]\nfloor_seconds = "two"\n', "politeness.floor_seconds: expected `float`, got `str`"),
+        *(
+            (f'[fetching]\nnameservers = ["{server}"]\n', f"fetching.nameservers: '{server}' is no address")
+            for server in ("dns.example", "192.0.2.1:0", "192.0.2.1:99999", "192.0.2.300", "[192.0.2.1", "")
+        ),
     ],
 )
 def test_a_fault_is_named(tmp_path: Path, text: str, named: str) -> None:
@@ -48,6 +57,13 @@ def test_a_fault_is_named(tmp_path: Path, text: str, named: str) -> None:
         _load(tmp_path, text)
     assert named in str(caught.value)
     assert "limpet.toml" in str(caught.value)
+
+
+def test_nameservers_are_addresses_with_or_without_a_port(tmp_path: Path) -> None:
+    """Both families, as c-ares reads them."""
+    servers = ("192.0.2.1", "192.0.2.1:5353", "2001:db8::1", "[2001:db8::1]", "[::1]:5353")
+    text = f"[fetching]\nnameservers = {list(servers)}\n"
+    assert _load(tmp_path, text).fetching.nameservers == servers
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

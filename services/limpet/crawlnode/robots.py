@@ -20,7 +20,7 @@ from limpet.crawlnode.exchange import Exchange, limits_of
 from limpet.crawlnode.health import Outage
 from limpet.crawlnode.holdings import Holding, Holdings
 from limpet.crawlnode.hops import REDIRECT_ELSEWHERE, HopPermits
-from limpet.crawlnode.sitemaps import SitemapPublisher
+from limpet.crawlnode.sitemaps import URL_BYTES_MAX, SitemapPublisher
 from limpet.crawlnode.steps import FetchSteps
 from limpet.fetch import Capture, FetchRequest, Head, redirect_target
 from limpet.model.outcome import Outcome
@@ -363,8 +363,10 @@ def waiting(told: NotAsked) -> Settled:
 
 
 def _redirected(step: Follow, url: str) -> str | None:
+    """Where a hop leads; None for nowhere, and for a URL that no page could have either: it would be a record's name."""
     head = Head(status=302, headers=((b"Location", step.location),))
     try:
-        return canonicalize(redirect_target(url, head) or "")
+        target = canonicalize(redirect_target(url, head) or "")
     except InvalidUrl:
         return None
+    return target if len(target) <= URL_BYTES_MAX else None

@@ -21,6 +21,7 @@ LITTLE_BYTES_MAX: Final = 200
 SOME_BYTES_MAX: Final = 500
 FLAG: Final = "needs_javascript"
 
+_SPACE: Final = b"\t\n\v\f\r "
 _TAG: Final = re.compile(rb"<(?:!--|(/?[A-Za-z][^\t\n\f\r /<>]*+)([^<>]*+)>)")
 _UNSEEN: Final = ("script", "style", "noscript", "title", "template", "svg", "textarea")
 _UNSEEN_END: Final = {name.encode(): re.compile(rb"</" + name.encode(), re.IGNORECASE) for name in _UNSEEN}
@@ -60,8 +61,9 @@ class _Seen:
 
     def piece(self, name: bytes, inside: bytes) -> None:
         if not name:
-            self.text_bytes += len(b"".join(inside.split()))
-            self._open = b"" if inside.strip() else self._open
+            text_bytes = len(inside.translate(None, _SPACE))  # never as a list of words: a page may have millions
+            self.text_bytes += text_bytes
+            self._open = b"" if text_bytes else self._open
             return
         if name == b"script":
             self.scripts += 1

@@ -66,7 +66,7 @@ class Fetching(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     connect_seconds_max: Span = 20.0
     idle_seconds_max: Span = 30.0
     wall_seconds_max: Span = 120.0
-    header_bytes_max: Count = 262_144
+    header_bytes_max: Annotated[int, msgspec.Meta(ge=1, le=1_048_576)] = 262_144  # more is not read back
     body_bytes_max: Count = 1_000_000_000
     spool_above_bytes: Annotated[int, msgspec.Meta(ge=16_384, le=16_777_216)] = 262_144
     spool_bytes_max: Count = 4_000_000_000  # of one worker
@@ -107,7 +107,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Traps and sizes at admission."""
 
     depth_trap: Count = 20
-    url_bytes_max: Count = 2_048
+    url_bytes_max: Annotated[int, msgspec.Meta(ge=1, le=4_096)] = 2_048  # longer ones are handed on by nobody
     segment_repeats_max: Count = 3
     host_urls_max: Count = 100_000
     page_links_max: Count = 10_000

@@ -61,6 +61,7 @@ UNREACHABLE: dict[str, tuple[Answer, str]] = {  # G14, h04, h05
     "nowhere": (moved(b""), "robots_redirect_without_location"),
     "loop": (moved(b"/robots.txt"), "robots_too_many_redirects"),
     "ftp": (moved(b"ftp://127.0.0.1/robots.txt"), "robots_gate"),
+    "far": (moved(b"/robots.txt?" + b"\xff" * 30_000), "robots_gate"),  # as long as a WARC header may be, and longer
 }
 RULES = [  # G15: rule, URL, whether it may be fetched
     ("/*%2F*", "/a/b", True),

@@ -1,6 +1,7 @@
 """Which pages are marked as needing JavaScript."""
 
 import time
+import tracemalloc
 
 import pytest
 
@@ -76,3 +77,13 @@ def test_time_is_linear(piece: bytes) -> None:
     start = time.process_time()
     needs_javascript(piece * (1_000_000 // len(piece)), 0)
     assert time.process_time() - start < 4
+
+
+def test_memory_is_that_of_the_page() -> None:
+    """Text is counted, not taken apart: words cost twenty times their bytes."""
+    page = b"<p>" + b"aa " * 300_000
+    tracemalloc.start()
+    needs_javascript(page, 0)
+    peak_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak_bytes < 3 * len(page)

@@ -26,10 +26,10 @@ from typing import Any
 from limpet.clock import SystemClock
 from limpet.runtime import InlineRunner
 from limpet.segments import Location
+from limpet.segments.full import WriterLimits
 from limpet.segments.hdfs import HdfsSegments, HdfsSettings
 from limpet.segments.hdfs.native import NativeHdfs
 from limpet.segments.hdfs.places import places_of
-from limpet.segments.writer import WriterLimits
 from limpet.warc import CrawlInfo, capture_members, warcinfo_member
 from scenarios.warc_bench import META, capture_of, page
 from servers import Folder, service

@@ -10,11 +10,11 @@ from typing import Protocol
 from limpet.clock import SystemClock
 from limpet.runtime import Disk, InlineRunner, Runner, SystemDisk, ThreadRunner
 from limpet.segments import SegmentStore
+from limpet.segments.full import WriterLimits
 from limpet.segments.hdfs import Hdfs, HdfsSegments, HdfsSettings
 from limpet.segments.hdfs.native import NativeHdfs
 from limpet.segments.hdfs.places import places_of
 from limpet.segments.local import LocalSegments
-from limpet.segments.writer import WriterLimits
 from limpet.testing.disks import FullDisk, MemoryDisk
 from limpet.testing.hdfs import MemoryHdfs
 from servers import Service

@@ -13,9 +13,9 @@ from contract.captures import capture, recover_all, warcinfo
 from contract.segment_rigs import LocalRig, SegmentRig, local_rig, memory_hdfs_rig, real_hdfs_rig
 from limpet.model.errors import CannotGoOn, Definite
 from limpet.runtime import Disk
-from limpet.segments import Location, SegmentFailed
+from limpet.segments import Location, SegmentFailed, Settling
+from limpet.segments.full import FULL_SEGMENTS_MAX, UNSETTLED_SEGMENTS_MAX, WriterLimits
 from limpet.segments.scan import SegmentScan
-from limpet.segments.writer import WriterLimits
 from limpet.testing.captures import wire_capture
 from limpet.testing.disks import FailingSync, FullDisk, LostReply, TornAppend
 from limpet.warc import (
@@ -499,3 +499,50 @@ def test_a_segment_that_cannot_be_opened(disk_rig: LocalRig, operation: str) -> 
         await writer.close()
 
     run(main, disk_rig)
+
+
+def test_a_segment_is_sealed_only_when_every_capture_has_its_outcome(rig: SegmentRig) -> None:
+    """One whose completion came too late, or never, leaves its segment to recovery, which begins at that capture."""
+
+    async def main() -> None:
+        store = rig.store(limits=WriterLimits(roll_captures_max=2))
+        settling = Settling()
+        writer = await store.open_writer("a" * 16, warcinfo, settling)
+        places = [await writer.append(capture(number)) for number in range(5)]
+        late = places[3]
+        for place in places:
+            if place is not late:
+                settling.settled(place[0])
+        await writer.close()
+        infos = {info.name: (info.sealed, info.live) for info in await store.infos()}
+        assert infos == {place[0].segment: (place[0].segment != late[0].segment, False) for place in places}
+        settled = await store.settled(late[0].segment)
+        assert settled.offset == late[0].offset
+        assert settling.marks() == {}, "it is the writer's no more"
+        await recover_all(store)
+        assert all(info.sealed for info in await store.infos())
+        assert [await store.read(location) for location in late] == list(capture(3))
+
+    run(main, rig)
+
+
+def test_full_segments_wait_for_outcomes_and_not_for_ever(rig: SegmentRig) -> None:
+    """Too many that are full: those that are settled are sealed, the oldest of many that are not is let go."""
+
+    async def main() -> None:
+        store = rig.store(limits=WriterLimits(roll_captures_max=1))
+        settling = Settling()
+        writer = await store.open_writer("a" * 16, warcinfo, settling)
+        names = [(await writer.append(capture(number)))[0].segment for number in range(FULL_SEGMENTS_MAX + 2)]
+        assert not any(info.sealed for info in await store.infos())
+        settling.settled((await writer.append(capture(98)))[0])
+        names += [(await writer.append(capture(number)))[0].segment for number in range(UNSETTLED_SEGMENTS_MAX)]
+        await writer.append(capture(99))
+        infos = await store.infos()
+        assert sum(info.sealed for info in infos) == 1
+        assert not next(info.sealed for info in infos if info.name == names[0])
+        assert set(settling.marks()) < {info.name for info in infos}
+        assert names[0] not in settling.marks()
+        await writer.close()
+
+    run(main, rig)

@@ -27,6 +27,7 @@ from limpet.urlstore import (
     Completion,
     UrlStore,
 )
+from limpet.warc import segment_name
 
 
 def test_leases_that_ran_out_become_due_and_soon_with_one_interruption_more(rig: StoreRig) -> None:
@@ -208,6 +209,49 @@ def test_adopting_never_moves_a_row_that_does_not_wait(rig: StoreRig) -> None:
         assert await store.adopt(outcome(claim, 99, status=404), State.GONE, "http_404", 70) is True
         assert await store.rows() == rows
         assert [one.fetched_us for one in await store.outcomes(fp(1))] == [40, 60]
+        await check_due_index(store)
+
+    run(rig, scenario)
+
+
+@pytest.mark.parametrize("leased", [True, False])
+def test_adopting_never_moves_a_row_back_to_an_earlier_request(rig: StoreRig, leased: bool) -> None:
+    """A completion came too late, the URL was asked again in vain, and then the first record is found."""
+
+    async def scenario(store: UrlStore) -> None:
+        await store.admit([candidate(1)], now_us=1)
+        first = await claim_one(store, 10)
+        await store.expire(20, dead=True, poison_after=POISON)
+        assert await store.complete(retried(await claim_one(store, 30), 40, due_us=50))
+        claims = await claimed(store, 60) if leased else []
+        row = await store.row(fp(1))
+        assert await store.adopt(outcome(first, 15), State.FETCHED, "", 70) is True
+        assert await store.row(fp(1)) == row
+        assert [one.fetched_us for one in await store.outcomes(fp(1))] == [15, 40]
+        for claim in claims:
+            assert await store.complete(fetched(claim, 80))
+        await check_counters(store)
+        await check_due_index(store)
+
+    run(rig, scenario)
+
+
+def test_adopting_ends_no_lease_of_a_later_owner(rig: StoreRig) -> None:
+    """What one incarnation fetched does not make another late, which holds the URL now."""
+
+    async def scenario(store: UrlStore) -> None:
+        await store.admit([candidate(1)], now_us=1)
+        first = (await store.claim(A, limit=1, now_us=10, lease_us=20, holder="a" * 16))[0]
+        await store.expire(20, dead=False, poison_after=POISON)
+        second = (await store.claim(A, limit=1, now_us=30, lease_us=90, holder="b" * 16))[0]
+        record = Location(segment_name("limpet", 1_700_000_000_000_000, 0, "a" * 16), 500, 100)
+        assert await store.adopt(outcome(first, 15, location=record), State.FETCHED, "", 40) is True
+        assert await store.complete(fetched(second, 50))
+        row = await store.row(fp(1))
+        assert row is not None
+        assert (row.state, row.latest_us) == (State.FETCHED, 50)
+        assert [one.fetched_us for one in await store.outcomes(fp(1))] == [15, 50]
+        await check_counters(store)
         await check_due_index(store)
 
     run(rig, scenario)

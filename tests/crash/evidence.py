@@ -97,7 +97,7 @@ class Evidence:
 
     @property
     def excused(self) -> int:
-        """Completions that came too late because the machine slept: each may cost one request and leave one record."""
+        """Completions that came too late because the machine slept: each may cost one request more."""
         return self.counters["late_completions"] if self.slept else 0
 
     @cached_property

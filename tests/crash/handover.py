@@ -28,7 +28,7 @@ from limpet.embedded.ring import segments_of_folder
 from limpet.embedded.shards import Shard, Shards
 from limpet.model.identity import suffix_list_digest
 from limpet.runtime import InlineRunner
-from limpet.segments import SegmentWriter
+from limpet.segments import SegmentWriter, Settling
 from limpet.testing.chance import SeededRandom
 from limpet.testing.death import CountingMortality
 from limpet.testing.disks import MemoryDisk
@@ -164,10 +164,11 @@ class Node:
         """Begin to serve nothing."""
         clock, facts = DurableClock(self._town.clock), self._town.facts
         archivist = Archivist(facts, self._town.ports.random, clock)
-        writer = await self._town.segments.open_writer(self._name, archivist.warcinfo)
+        settling = Settling()
+        writer = await self._town.segments.open_writer(self._name, archivist.warcinfo, settling)
         health = Health(clock, {"segments": writer.healthy}, age_seconds_max=5.0)
         await health.confirm()
-        self.at_work = self._assemble(clock, archivist, writer, health)
+        self.at_work = self._assemble(clock, archivist, writer, settling, health)
         self._work = asyncio.get_running_loop().create_task(self._run(health, writer))
 
     async def _run(self, health: Health, writer: SegmentWriter) -> None:
@@ -184,12 +185,14 @@ class Node:
         if self._work is not None:
             await self._work
 
-    def _assemble(self, clock: DurableClock, archivist: Archivist, writer: SegmentWriter, health: Health) -> CrawlNode:
+    def _assemble(
+        self, clock: DurableClock, archivist: Archivist, writer: SegmentWriter, settling: Settling, health: Health
+    ) -> CrawlNode:
         town, facts, settings = self._town, self._town.facts, self._town.settings
         random = town.ports.random
         governor, outage = governor_of(settings, clock, random.fraction), Outage(clock)
         holdings = Holdings(governor=governor, clock=clock, shard_of=town.shard_of, owns=self._owns)
-        steps = FetchSteps(writer, town.ports.mortality, self._name)
+        steps = FetchSteps(writer, town.ports.mortality, self._name, settling)
         exchange = Exchange(
             fetcher=town.web,
             governor=governor,

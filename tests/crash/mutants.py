@@ -191,7 +191,7 @@ class ForgetsTheAnswer(FetchSteps):
 
     async def adopt(self, store: UrlStore, outcome: Outcome, verdict: Verdict, now_us: int) -> bool:  # noqa: ARG002
         """See `FetchSteps.adopt`."""
-        return False
+        return True
 
 
 class RearmsAfterwards(FetchSteps):

@@ -21,7 +21,10 @@ LIVES_MAX: Final = 16
 
 
 def asleep(url: str, stage: str, parts: Parts = REHEARSED) -> tuple[list[str], Evidence]:
-    """The whole machine is suspended in the middle of the exchange with `url`, for longer than any lease."""
+    """The whole machine is suspended in the middle of the exchange with `url`, for longer than any lease.
+
+    What came too late has its outcome after the next start.
+    """
     with Rehearsal.of(small_web()) as rehearsal:
         slept: list[str] = []
 
@@ -32,6 +35,8 @@ def asleep(url: str, stage: str, parts: Parts = REHEARSED) -> tuple[list[str], E
 
         life = rehearsal.live(parts=parts, at_stage=at_stage)
         found = [] if life.ending == "done" and slept else [f"no end: {life}"]
+        again = rehearsal.live(parts=parts)
+        found += [] if again.ending == "done" else [f"no end: {again}"]
         evidence = replace(rehearsal.evidence(), slept=True)
         return found + anomalies(evidence), evidence
 

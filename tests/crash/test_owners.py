@@ -11,7 +11,7 @@ URLS = ("http://alpha.test/two", "http://beta.test/flaky", "http://alpha.test/ro
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_an_owner_that_slept_through_its_lease(stage: str) -> None:
-    """Its completion changes no row: the URL is asked for once more, and exactly one body is accepted."""
+    """Its completion changes no row: the URL is asked for once more. What came too late has its outcome after all."""
     late = 0
     for url in URLS:
         found, evidence = asleep(url, stage)

@@ -12,11 +12,11 @@ from contract.segment_rigs import hdfs_settings
 from limpet.model.errors import CannotGoOn, LimpetError
 from limpet.runtime import InlineRunner
 from limpet.segments import Location, SegmentsUnavailable
+from limpet.segments.full import WriterLimits
 from limpet.segments.hdfs import HdfsSegments
 from limpet.segments.hdfs.places import places_of
 from limpet.segments.hdfs.writer import HdfsSegmentWriter
 from limpet.segments.scan import SegmentScan
-from limpet.segments.writer import WriterLimits
 from limpet.testing.hdfs import MemoryHdfs
 from limpet.testing.loop import SimClock, VirtualLoop, run_virtual
 

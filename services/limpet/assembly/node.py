@@ -20,8 +20,7 @@ from limpet.crawlnode.sitemaps import SitemapPublisher
 from limpet.crawlnode.steps import FetchSteps
 from limpet.fetch import Fetcher
 from limpet.politeness import Governor
-from limpet.runtime import Mortality, Random
-from limpet.segments import SegmentWriter
+from limpet.runtime import Random
 
 
 class NodeClasses(Protocol):
@@ -61,9 +60,8 @@ class RealNode:
 def make_node(
     *,
     classes: NodeClasses,
-    incarnation: str,
     archivist: Archivist,
-    writer: SegmentWriter,
+    steps: FetchSteps,
     fetcher: Fetcher,
     governor: Governor,
     holdings: Holdings,
@@ -73,12 +71,11 @@ def make_node(
     errands: Errands | None,
     clock: DurableClock,
     random: Random,
-    mortality: Mortality,
     facts: Facts,
     settings: Settings,
 ) -> CrawlNode:
-    """A node that serves `holdings`, which may be empty yet, and writes its records through `writer`."""
-    outage, steps = Outage(clock), classes.steps(writer, mortality, incarnation)
+    """A node that serves `holdings`, which may be empty yet; everything durable that it does, it does by `steps`."""
+    outage = Outage(clock)
     exchange = classes.exchange(
         fetcher=fetcher,
         governor=governor,

@@ -22,9 +22,9 @@ from limpet.model.errors import CannotGoOn, Definite, Indefinite, LimpetError, U
 from limpet.receipts import FileReceiptLog, Recorder
 from limpet.runtime import Immortal, Mortality, Random, Runner, SystemDisk, SystemRandom, ThreadRunner, new_incarnation
 from limpet.seen import PatientSeen
+from limpet.segments.full import WriterLimits
 from limpet.segments.hdfs import HdfsSegments, IsAlive
 from limpet.segments.hdfs.native import NativeHdfs
-from limpet.segments.writer import WriterLimits
 from limpet.urlstore import UrlStore
 from limpet.urlstore.cassandra import CassandraUrlStore, Session, Tally
 from limpet.urlstore.cassandra.batches import Batches

@@ -17,7 +17,7 @@ from limpet.clock import DurableClock
 from limpet.config import Facts, Settings
 from limpet.crawlnode.archive import Archivist
 from limpet.crawlnode.health import Outage
-from limpet.crawlnode.steps import FetchSteps
+from limpet.crawlnode.steps import RECORDED, FetchSteps
 from limpet.fetch import Capture, Fetcher, FetchLimits, FetchRequest, Head, Locating
 from limpet.model.errors import CannotGoOn, Definite, Indefinite
 from limpet.model.events import DocumentFetched
@@ -225,8 +225,8 @@ class Exchange:
             # The operator ended the lease under way. What came is archived, so its outcome is known too.
             step = partial(self._steps.adopt, store, outcome, verdict, completion.now_us)
             won = await self._insist(step, claim, store)
-        if won and outcome.location is not None:
-            self._steps.settling.settled(outcome.location)
+        if outcome.location is not None and (won or verdict.state not in RECORDED):
+            self._steps.settling.settled(outcome.location)  # too late otherwise: recovery will meet the record
 
     async def _insist(self, step: Callable[[], Awaitable[T]], claim: Claim, store: UrlStore) -> T:
         """Try a step of ours until it holds, keeping the lease alive."""

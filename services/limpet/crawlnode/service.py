@@ -196,10 +196,6 @@ class CrawlNode:
         for entry in self._scheduler.hosts():
             yield entry.host, self._governor.explain(entry.host)
 
-    def settled_marks(self) -> dict[str, int]:
-        """Segment -> offset before which every capture has its outcome."""
-        return self._steps.settling.marks()
-
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until `stop`; then finish what is in flight and hand the rest back. Raises what went wrong of ours."""
         for held in self._from_start:

@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from limpet.bus import Producer
-from limpet.crawlnode.settling import Settling
 from limpet.fetch import Capture, Fetcher, FetchRequest
 from limpet.fetch.port import OnHead
 from limpet.model.events import DOCUMENT_FETCHED, LINKS_DISCOVERED, DocumentFetched, encode
@@ -17,20 +16,22 @@ from limpet.model.outcome import Outcome
 from limpet.model.verdict import Verdict
 from limpet.politeness.orders import CANCELLED_BY
 from limpet.runtime import Mortality
-from limpet.segments import Appendable, Location, SegmentWriter
+from limpet.segments import Appendable, Location, SegmentWriter, Settling
 from limpet.urlstore import AuthorityRow, Claim, Completion, HostRow, UrlStore
 
 CANCEL_URLS_MAX: Final = 1_000
+RECORDED: Final = frozenset({State.FETCHED, State.GONE})
+"""What an attempt may settle: its record without an outcome is an orphan."""
 
 
 class FetchSteps:
     """The durable effects of a crawl node."""
 
-    def __init__(self, segments: SegmentWriter, mortality: Mortality, holder: str) -> None:
+    def __init__(self, segments: SegmentWriter, mortality: Mortality, holder: str, settling: Settling) -> None:
         self._segments = segments
         self._crashpoint = mortality.crashpoint
         self._holder = holder
-        self.settling = Settling()
+        self.settling = settling
 
     async def claim(self, store: UrlStore, authority: str, limit: int, now_us: int, lease_us: int) -> list[Claim]:
         """Step 1: lease due URLs of one authority."""
@@ -56,7 +57,6 @@ class FetchSteps:
         """Step 4: the capture is replicated, synced and readable."""
         self._crashpoint("fetch.append.before")
         locations = await self._segments.append(members)
-        self.settling.appended(locations)
         self._crashpoint("fetch.append.after")
         return locations
 
@@ -78,7 +78,7 @@ class FetchSteps:
 
         False for an attempt that settled nothing, as recovery has it.
         """
-        if outcome.location is None or verdict.state not in {State.FETCHED, State.GONE}:
+        if outcome.location is None or verdict.state not in RECORDED:
             return False
         self._crashpoint("fetch.adopt.before")
         won = await store.adopt(outcome, verdict.state, verdict.reason, now_us)

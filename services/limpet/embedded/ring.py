@@ -45,9 +45,9 @@ from limpet.reconciler.passes import Reconciler
 from limpet.reconciler.recovery import RecoveryReport
 from limpet.runtime import InlineRunner, Runner, new_incarnation
 from limpet.seen.sqlite import SqliteSeen
-from limpet.segments import SegmentWriter
+from limpet.segments import SegmentWriter, Settling
+from limpet.segments.full import WriterLimits
 from limpet.segments.local import LocalSegments
-from limpet.segments.writer import WriterLimits
 from limpet.urlstore import UrlStore
 
 __all__ = ["ClockMoved", "Ports", "Quota", "Ring", "recover"]
@@ -97,6 +97,7 @@ class Ring:
         self._alone = asyncio.Lock()
         self._orders = OrderBook(folder)
         self._node_at_work: CrawlNode | None = None
+        self._settling = Settling()
 
     async def open(self) -> None:
         """Lock and open the shard files. Raises `LimpetError` for what cannot be locked or read."""
@@ -109,7 +110,7 @@ class Ring:
         """Serve until `stop`, then drain. Raises `LimpetError` when it cannot go on, `ClockMoved` to start again."""
         facts, clock = self._folder.facts, self._clock
         archivist = Archivist(facts, self._ports.random, clock)
-        writer = await self._segments.open_writer(self.incarnation, archivist.warcinfo)
+        writer = await self._segments.open_writer(self.incarnation, archivist.warcinfo, self._settling)
         fetcher = self._ports.make_fetcher(self._settings, clock)
         if isinstance(fetcher, Spooling):
             fetcher.spool_into(
@@ -130,7 +131,7 @@ class Ring:
         services = [node.run(leave), reconciler.run(leave), notifier.run(leave)]
         services += [self._parser(shard).run(leave) for shard in self._in_any_order()]
         services += [self._admission(shard, node).run(leave) for shard in self._shards.owned.values()]
-        watchers = [health.run(), self._upkeep(), self._settle(node, writer), self._watch(health)]
+        watchers = [health.run(), self._upkeep(), self._settle(writer), self._watch(health)]
         watchers += [hand_on(stop, leave), self._watch_clock(leave), self._orders.watch(node.obey, clock)]
         try:
             await together(services, watchers)
@@ -182,9 +183,8 @@ class Ring:
             holdings.add(number, shard.store, shard.producer)
         return make_node(
             classes=parts,
-            incarnation=self.incarnation,
             archivist=archivist,
-            writer=writer,
+            steps=parts.steps(writer, ports.mortality, self.incarnation, self._settling),
             fetcher=fetcher,
             governor=governor,
             holdings=holdings,
@@ -194,7 +194,6 @@ class Ring:
             errands=errands_of(self._folder, self._share, clock, self.incarnation) if self._talks else None,
             clock=clock,
             random=random,
-            mortality=ports.mortality,
             facts=facts,
             settings=settings,
         )
@@ -301,11 +300,11 @@ class Ring:
                 log_event(_LOG, logging.WARNING, "the wall clock was moved", seconds=round(moved_us / 1e6))
                 leave.set()
 
-    async def _settle(self, node: CrawlNode, writer: SegmentWriter) -> None:
+    async def _settle(self, writer: SegmentWriter) -> None:
         """Leave hints for recovery, so that a start after a death need not read whole segments."""
         while True:
             await self._clock.sleep(UPKEEP_SECONDS)
-            for segment, offset in node.settled_marks().items():
+            for segment, offset in self._settling.marks().items():
                 await writer.settle(segment, offset)
 
     async def _watch(self, health: Health) -> None:

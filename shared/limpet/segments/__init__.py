@@ -14,6 +14,7 @@ from limpet.segments.port import (
     SegmentWriter,
     Settled,
 )
+from limpet.segments.settling import Settling
 
 __all__ = [
     "Appendable",
@@ -25,4 +26,5 @@ __all__ = [
     "SegmentWriter",
     "SegmentsUnavailable",
     "Settled",
+    "Settling",
 ]

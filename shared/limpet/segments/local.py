@@ -8,12 +8,14 @@ from limpet.clock.port import Clock
 from limpet.model.errors import CannotGoOn, Definite
 from limpet.runtime.disk import Disk
 from limpet.runtime.executor import Runner
+from limpet.segments.full import WriterLimits
 from limpet.segments.healing import Patchwork, cut
 from limpet.segments.layout import OPEN, find, seal_replica, size_of
 from limpet.segments.open_segment import OpenSegment
 from limpet.segments.port import Location, MakeWarcinfo, SegmentInfo, Settled
 from limpet.segments.settled import forget_settled, read_settled
-from limpet.segments.writer import LocalSegmentWriter, WriterLimits
+from limpet.segments.settling import Settling
+from limpet.segments.writer import LocalSegmentWriter
 from limpet.warc import parse_segment_name, segment_name
 from limpet.warc.members import is_whole
 
@@ -53,7 +55,9 @@ class LocalSegments:
         self._limits = limits or WriterLimits()
         self._patched: dict[str, Patchwork] = {}  # segments whose replicas were found to differ
 
-    async def open_writer(self, incarnation: str, warcinfo: MakeWarcinfo) -> LocalSegmentWriter:
+    async def open_writer(
+        self, incarnation: str, warcinfo: MakeWarcinfo, settling: Settling | None = None
+    ) -> LocalSegmentWriter:
         """See `SegmentStore.open_writer`. `CannotGoOn` below the minimum of free space, or if a directory is gone."""
         await self._runner.run(self._check_room)
 
@@ -72,6 +76,7 @@ class LocalSegments:
                 check_room=self._check_room,
                 serials=serials,
                 long=long,
+                settling=settling,
             )
 
         return writer(self._runner, writer(self._long_runner) if self._long_runner is not None else None)

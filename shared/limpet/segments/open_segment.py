@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from limpet.model.errors import CannotGoOn
+from limpet.model.errors import CannotGoOn, Definite
 from limpet.runtime.disk import Disk, DiskFile
 from limpet.segments.layout import OPEN, seal_replica
 from limpet.segments.port import Appendable, Location, SegmentFailed
@@ -77,6 +77,12 @@ class OpenSegment:
                 forget_settled(self._disk, self._folders[0], self.name)
         finally:
             self.close()
+
+    def leave(self, offset: int) -> None:
+        """Let go of it without a seal: recovery goes on at `offset`, or earlier."""
+        with contextlib.suppress(OSError, Definite):
+            self.settle(offset)
+        self.close()
 
     def settle(self, offset: int) -> None:
         """Leave a hint for recovery: everything before `offset` is settled. Raises OSError, `Definite`."""

@@ -1,12 +1,15 @@
 """The segments port."""
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from limpet.model.errors import Definite, Indefinite
 from limpet.warc.members import MemberStream
+
+if TYPE_CHECKING:
+    from limpet.segments.settling import Settling
 
 Appendable = bytes | MemberStream
 """One gzip member, at hand or made while it is written."""
@@ -67,22 +70,32 @@ class SegmentWriter(Protocol):
         ...
 
     async def settle(self, segment: str, offset: int) -> None:
-        """Every capture of `segment` before `offset` has its outcome: recovery need not look there.
+        """Leave a hint: every capture of `segment` before `offset` has its outcome, recovery need not look there.
 
-        A hint that may be lost, and may come late; never raises.
+        It may be lost, and may come late; never raises.
         """
         ...
 
     async def close(self) -> None:
-        """Seal what is open. Closing is bookkeeping, not durability."""
+        """Seal what is open. Closing is bookkeeping, not durability.
+
+        A segment with a capture that has no outcome stays `.open`, without a writer: recovery adopts, then seals. So no
+        capture is out of its sight before it has its outcome.
+        """
         ...
 
 
 class SegmentStore(Protocol):
     """All segments of one crawl. On servers, every verb may also raise `SegmentsUnavailable`: once more, later."""
 
-    async def open_writer(self, incarnation: str, warcinfo: MakeWarcinfo) -> SegmentWriter:
-        """A writer; its first segment is created at the first append."""
+    async def open_writer(
+        self, incarnation: str, warcinfo: MakeWarcinfo, settling: "Settling | None" = None
+    ) -> SegmentWriter:
+        """A writer; its first segment is created at the first append.
+
+        `settling` is told of each capture before its append returns, and says which have their outcome: a segment is
+        sealed only when all of its captures have. Without, all have.
+        """
         ...
 
     async def read(self, location: Location) -> bytes:

@@ -8,31 +8,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
-import msgspec
-
 from limpet.clock.port import Clock
 from limpet.model.errors import CannotGoOn, Definite
 from limpet.runtime.executor import Runner
+from limpet.segments.full import FullSegments, WriterLimits
 from limpet.segments.open_segment import OpenSegment
 from limpet.segments.port import Appendable, Location, SegmentFailed
+from limpet.segments.settling import Settling
 from limpet.warc.members import MemberStream
 
 FAILURES_MAX: Final = 3
 """Segments that may fail in a row before the disk is given up."""
-
-
-FULL_SEGMENTS_MAX: Final = 2
-"""Full segments that wait for their seal; one more and the oldest is sealed at once."""
-
-
-class WriterLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """When a segment is full, and how much may wait to be written."""
-
-    roll_bytes: int = 1_000_000_000
-    roll_captures_max: int = 100_000  # bounds the index lines kept until the seal: about 25 MB
-    queue_bytes_max: int = 33_554_432
-    idle_seal_seconds: float = 3_600.0
-    full_seal_seconds: float = 60.0  # until a full segment is sealed: time to complete what was appended last
 
 
 class _Append:
@@ -49,10 +35,11 @@ class LocalSegmentWriter:
     """`SegmentWriter` over local files. Whatever is queued while a sync runs becomes the next group.
 
     A full segment stays `.open` and locked a while: recovery looks for captures without an outcome in segments that are
-    not sealed, and those appended last may not have theirs yet. `healthy` and later appends seal it.
+    not sealed, and those appended last may not have theirs yet. `healthy` and later appends seal it. One that holds a
+    capture without an outcome when its time has come, or at the end, is not sealed by us.
 
     Three failed segments in a row are a broken disk: `CannotGoOn` from then on. `left_unsealed` names segments that
-    were full or idle and whose seal failed: they stay `.open`, unlocked, and recovery seals them.
+    were let go without a seal, or whose seal failed: they stay `.open`, unlocked, and recovery seals them.
 
     `long`, if given, is a writer with a thread of its own. It takes the captures with a member that is a stream, into
     segments of its own, so that no other capture waits while hundreds of megabytes are packed and synced.
@@ -68,6 +55,7 @@ class LocalSegmentWriter:
         check_room: Callable[[], None],
         serials: Iterator[int] | None = None,
         long: "LocalSegmentWriter | None" = None,
+        settling: Settling | None = None,
     ) -> None:
         self.left_unsealed: list[str] = []
         self._runner = runner
@@ -78,7 +66,8 @@ class LocalSegmentWriter:
         self._serials = serials if serials is not None else itertools.count()
         self._long = long
         self._segment: OpenSegment | None = None
-        self._full: deque[tuple[OpenSegment, float]] = deque()  # and since when
+        self._settling = settling
+        self._full: FullSegments[OpenSegment] = FullSegments(clock, limits, settling)
         self._queue: deque[_Append] = deque()
         self._queued_bytes = 0
         self._space = asyncio.Event()
@@ -124,7 +113,7 @@ class LocalSegmentWriter:
 
     async def settle(self, segment: str, offset: int) -> None:
         """See `SegmentWriter.settle`."""
-        grown = [one for one in (self._segment, *(full for full, _ in self._full)) if one and one.name == segment]
+        grown = [one for one in (self._segment, *self._full) if one and one.name == segment]
         with contextlib.suppress(OSError, Definite):
             for one in grown:
                 await self._runner.run(partial(one.settle, offset))
@@ -137,8 +126,7 @@ class LocalSegmentWriter:
         if self._task is not None:
             await asyncio.shield(self._task)
         self._set_aside()
-        failed = [await self._seal(segment) for segment, _ in self._full]
-        self._full.clear()
+        failed = [await self._seal(segment) for segment in self._full.pop_all()]
         if self._long is not None:
             await self._long.close()
             self.left_unsealed += self._long.left_unsealed
@@ -167,11 +155,9 @@ class LocalSegmentWriter:
 
     async def _step(self) -> None:
         """Seal one segment, or commit one group."""
-        if self._seal_due():
-            if not self._full:
-                self._set_aside()
-            segment, _ = self._full.popleft()
-            await self._seal(segment)
+        full = self._full.pop() or self._pop_idle()
+        if full is not None:
+            await self._seal(full)
             return
         self._drop_cancelled()
         if not self._queue:
@@ -201,6 +187,8 @@ class LocalSegmentWriter:
         else:
             self._failures = 0
             for item, locations in zip(group, located, strict=True):
+                if self._settling is not None:
+                    self._settling.appended(locations)
                 if not item.result.done():
                     item.result.set_result(locations)
         finally:
@@ -208,21 +196,33 @@ class LocalSegmentWriter:
             self._release(sum(item.queued_bytes for item in group))
             if not segment.usable:
                 self._segment = None
+                self._forget(segment)
 
     def _set_aside(self) -> None:
         """The segment gets no more captures; it waits for its seal."""
         if self._segment is not None:
-            self._full.append((self._segment, self._clock.monotonic()))
+            self._full.add(self._segment)
             self._segment = None
 
     async def _seal(self, segment: OpenSegment) -> str:
-        """Seal it; what went wrong, or ""."""
+        """Seal it, or leave it to recovery if a capture of it has no outcome; what went wrong, or ""."""
+        unsettled = self._full.unsettled(segment)
         try:
-            await self._runner.run(segment.seal)
+            if unsettled is None:
+                await self._runner.run(segment.seal)
+            else:
+                self.left_unsealed.append(segment.name)
+                await self._runner.run(lambda: segment.leave(unsettled))
         except (OSError, Definite) as error:
             self.left_unsealed.append(segment.name)
             return f"segment {segment.name} could not be sealed: {error}"
+        finally:
+            self._forget(segment)
         return ""
+
+    def _forget(self, segment: OpenSegment) -> None:
+        if self._settling is not None:
+            self._settling.forget(segment.name)
 
     def _take_group(self, segment: OpenSegment) -> list[_Append]:
         """What is queued and fits, at least one."""
@@ -246,11 +246,17 @@ class LocalSegmentWriter:
         return too_long or segment.captures >= self._limits.roll_captures_max
 
     def _seal_due(self) -> bool:
-        now = self._clock.monotonic()
-        if self._full:
-            return len(self._full) > FULL_SEGMENTS_MAX or now - self._full[0][1] >= self._limits.full_seal_seconds
+        return self._full.is_due() or self._is_idle()
+
+    def _is_idle(self) -> bool:
         used = self._segment is not None and self._segment.captures > 0
-        return used and not self._queue and now - self._used_at >= self._limits.idle_seal_seconds
+        return used and not self._queue and self._clock.monotonic() - self._used_at >= self._limits.idle_seal_seconds
+
+    def _pop_idle(self) -> OpenSegment | None:
+        if not self._is_idle():
+            return None
+        segment, self._segment = self._segment, None
+        return segment
 
     def _drop_cancelled(self) -> None:
         """An append whose caller has gone is not written: nobody would ever say where it is."""

@@ -140,8 +140,10 @@ class UrlStore(Protocol):
 
     # -- recovery ----------------------------------------------------------------------------------------------------
     async def adopt(self, outcome: Outcome, state: State, reason: str, now_us: int) -> bool:
-        """Outcome of an intact record without one: inserted if absent. A `due`, `leased` or `cancelled` row moves.
+        """Outcome of an intact record without one: inserted if absent.
 
+        A `due`, `leased` or `cancelled` row moves, unless its latest outcome is of a later request, or a later owner
+        holds it: that one's completion is under way.
         False when the outcome was there or the URL has no row.
         """
         ...

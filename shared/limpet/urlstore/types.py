@@ -7,6 +7,7 @@ import msgspec
 
 from limpet.model.lifecycle import State
 from limpet.model.outcome import Outcome
+from limpet.warc import parse_segment_name
 
 DAMAGED_SEGMENT: Final = "damaged_segment"
 """The kind of notice that is kept after it was delivered."""
@@ -69,6 +70,12 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     latest_us: int  # fetch time of the latest outcome, 0 = none
     due_us: int
     via: str = ""  # URL of the page it was found on; "" for a seed, and where another shard has that page
+
+
+def held_by_another(holder: str, outcome: Outcome) -> bool:
+    """Whether a lease is that of a later owner: not of the incarnation that wrote the outcome's record."""
+    written = parse_segment_name(outcome.location.segment) if outcome.location is not None else None
+    return bool(holder) and written is not None and written.incarnation != holder
 
 
 class Completion(msgspec.Struct, frozen=True, kw_only=True):

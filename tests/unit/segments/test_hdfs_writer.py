@@ -12,10 +12,10 @@ from contract.segment_rigs import HdfsRig, memory_hdfs_rig
 from limpet.clock import SystemClock
 from limpet.model.errors import CannotGoOn, LimpetError
 from limpet.segments import Location, SegmentFailed, SegmentsUnavailable
+from limpet.segments.full import WriterLimits
 from limpet.segments.hdfs import HdfsSettings
 from limpet.segments.hdfs.group import STREAM_SYNC_BYTES
 from limpet.segments.hdfs.writer import HdfsSegmentWriter
-from limpet.segments.writer import WriterLimits
 from limpet.testing.hdfs import MemoryHdfs
 from limpet.warc import MemberStream
 

@@ -13,9 +13,9 @@ import pytest
 from limpet.clock import SystemClock
 from limpet.runtime import Disk, InlineRunner, Killed, SystemDisk
 from limpet.segments import Location
+from limpet.segments.full import WriterLimits
 from limpet.segments.local import LocalSegments
 from limpet.segments.scan import SegmentScan
-from limpet.segments.writer import WriterLimits
 from limpet.testing.captures import wire_capture
 from limpet.testing.disks import DyingDisk, MemoryDisk
 from limpet.warc import (

@@ -11,9 +11,9 @@ from limpet.clock import SystemClock
 from limpet.model.errors import CannotGoOn
 from limpet.runtime import Disk, InlineRunner, Killed, ThreadRunner
 from limpet.segments import Location, SegmentFailed
+from limpet.segments.full import WriterLimits
 from limpet.segments.local import LocalSegments
 from limpet.segments.scan import SegmentScan
-from limpet.segments.writer import WriterLimits
 from limpet.testing.captures import wire_capture
 from limpet.testing.disks import DyingDisk, FailingSync, FullDisk, LostReply, MemoryDisk, Operation
 from limpet.testing.loop import SimClock, VirtualLoop, run_virtual

@@ -62,7 +62,7 @@ UPDATE url SET state = ?, reason = ?, due_us = ?, lane = ?, interruptions = ? WH
 
 -- name: adopt_get
 -- The row an orphan record belongs to.
-SELECT u.id, u.authority, u.state, u.lane, u.due_us, u.page, l.fp IS NOT NULL
+SELECT u.id, u.authority, u.state, u.lane, u.due_us, u.page, u.latest_us, l.holder
 FROM url AS u LEFT JOIN lease AS l ON l.fp = u.fp
 WHERE u.fp = ?;
 

@@ -24,6 +24,7 @@ from limpet.crawlnode.archive import Archivist
 from limpet.crawlnode.health import Health
 from limpet.crawlnode.holdings import Holdings
 from limpet.crawlnode.service import CrawlNode
+from limpet.crawlnode.steps import FetchSteps
 from limpet.fetch import Fetcher, Spool, Spooling, SpoolLimits
 from limpet.membership import Loss, Ownership, Presence, Previous
 from limpet.model.errors import CannotGoOn
@@ -33,7 +34,7 @@ from limpet.parser.decode import coding_is_cut
 from limpet.politeness.daybudget import budget_days, take_up
 from limpet.politeness.leasedshares import LeasedShares
 from limpet.runtime import SystemDisk, new_incarnation
-from limpet.segments import SegmentWriter
+from limpet.segments import SegmentWriter, Settling
 from limpet.urlstore.cassandra.leases import CassandraLeaseTable
 from limpet.urlstore.cassandra.shares import CassandraShareTable
 
@@ -115,6 +116,7 @@ class _Life:
         )
         self._health: Health | None = None
         self._node: CrawlNode | None = None
+        self._settling = Settling()
 
     @property
     def lapsed(self) -> bool:
@@ -131,7 +133,7 @@ class _Life:
             if isinstance(fetcher, Spooling):
                 fetcher.spool_into(await self._spool())
             opening = machine.patience.insist(
-                "hdfs", lambda: segments.open_writer(self.incarnation, archivist.warcinfo)
+                "hdfs", lambda: segments.open_writer(self.incarnation, archivist.warcinfo, self._settling)
             )
             writer = await unless(stop, opening)
             if writer is not None:
@@ -170,7 +172,7 @@ class _Life:
         if await unless(stop, machine.patience.insist("budget", self._take_up_budget)) is None:
             return
         services = [self._own(over, leave), node.run(leave), self._shares.run(leave)]
-        watchers = [health.run(), self._watch(health), self._settle(node, writer), self._observe()]
+        watchers = [health.run(), self._watch(health), self._settle(writer), self._observe()]
         watchers += [hand_on(stop, over), self._watch_lease(over)]
         watchers += [orders.watch(node.obey, machine.clock, machine.waits)]
         await together(services, watchers)
@@ -186,9 +188,8 @@ class _Life:
         )
         return make_node(
             classes=RealNode(),
-            incarnation=self.incarnation,
             archivist=archivist,
-            writer=writer,
+            steps=FetchSteps(writer, machine.mortality, self.incarnation, self._settling),
             fetcher=fetcher,
             governor=governor,
             holdings=holdings,
@@ -198,7 +199,6 @@ class _Life:
             errands=self._errands(),
             clock=machine.clock,
             random=machine.random,
-            mortality=machine.mortality,
             facts=facts,
             settings=machine.settings,
         )
@@ -264,11 +264,11 @@ class _Life:
                     "the wall clock of this machine was set: start again, so that every wait keeps its length"
                 )
 
-    async def _settle(self, node: CrawlNode, writer: SegmentWriter) -> None:
+    async def _settle(self, writer: SegmentWriter) -> None:
         """Leave hints for recovery."""
         while True:
             await self._machine.clock.sleep(UPKEEP_SECONDS)
-            for segment, offset in node.settled_marks().items():
+            for segment, offset in self._settling.marks().items():
                 await writer.settle(segment, offset)
 
     async def _observe(self) -> None:

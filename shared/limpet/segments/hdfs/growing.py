@@ -103,6 +103,12 @@ class GrowingSegment:
         if self.usable and offset <= self.size_bytes:
             await self._hints.advance(offset)
 
+    async def leave(self, offset: int) -> None:
+        """Nothing more is appended: a hint says where recovery goes on. The file is to be given back."""
+        await self.settle(offset)
+        await self._hints.close()
+        self.usable = False
+
     async def seal(self) -> None:
         """Complete the file, store the index, drop `.open`. `HdfsFault`: recovery can do it; safe to repeat there."""
         file, usable = self._file, self.usable

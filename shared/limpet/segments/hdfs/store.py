@@ -8,6 +8,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from limpet.clock.port import Clock
 from limpet.model.errors import Definite
 from limpet.runtime.executor import Runner
+from limpet.segments.full import WriterLimits
 from limpet.segments.hdfs.cluster import Hdfs, HdfsFault
 from limpet.segments.hdfs.files import cut, find, give_back, seal_file
 from limpet.segments.hdfs.growing import GrowingSegment
@@ -18,7 +19,7 @@ from limpet.segments.hdfs.writer import HdfsSegmentWriter
 from limpet.segments.layout import OPEN
 from limpet.segments.port import Location, MakeWarcinfo, SegmentInfo, SegmentsUnavailable, Settled
 from limpet.segments.settled import parse_settled
-from limpet.segments.writer import WriterLimits
+from limpet.segments.settling import Settling
 from limpet.warc import parse_segment_name, segment_name
 
 P = ParamSpec("P")
@@ -77,7 +78,9 @@ class HdfsSegments:
         self._reads = ExactReads(hdfs, clock, settings.root)
 
     @served
-    async def open_writer(self, incarnation: str, warcinfo: MakeWarcinfo) -> HdfsSegmentWriter:
+    async def open_writer(
+        self, incarnation: str, warcinfo: MakeWarcinfo, settling: Settling | None = None
+    ) -> HdfsSegmentWriter:
         """See `SegmentStore.open_writer`. `SegmentsUnavailable` when HDFS would take no append."""
         serials = itertools.count()
 
@@ -102,6 +105,7 @@ class HdfsSegments:
                 alert=self._alert,
                 new_segment=new_segment,
                 long=long,
+                settling=settling,
             )
 
         writer = new_writer(new_writer())

@@ -1,19 +1,19 @@
 """The writer of segments on HDFS: group commit, rolling, and what becomes of a segment that failed."""
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from limpet.clock.port import Clock
 from limpet.model.errors import CannotGoOn
+from limpet.segments.full import FullSegments, WriterLimits
 from limpet.segments.hdfs.abandoned import Abandoned
 from limpet.segments.hdfs.backlog import Append, Backlog, copy_of, fail, long_bytes
 from limpet.segments.hdfs.cluster import Hdfs, HdfsFault
 from limpet.segments.hdfs.growing import GrowingSegment
 from limpet.segments.hdfs.settings import Alert, HdfsSettings
 from limpet.segments.port import Appendable, Location, SegmentFailed, SegmentsUnavailable
-from limpet.segments.writer import FULL_SEGMENTS_MAX, WriterLimits
+from limpet.segments.settling import Settling
 
 REOPEN_SECONDS: Final = 0.5
 
@@ -29,8 +29,9 @@ class HdfsSegmentWriter:
     `long`, if given, takes the captures with a member that is a stream, into segments of its own: nobody else waits
     while hundreds of megabytes are packed and synced.
 
-    Full segments wait for their seal as on a local disk, so that what was appended last gets its outcome first.
-    `left_unsealed` names segments whose seal failed: recovery seals them.
+    Full segments wait for their seal as on a local disk, so that what was appended last gets its outcome first. One
+    with a capture that got none is not sealed by us. `left_unsealed` names those, and segments whose seal failed: they
+    are given back, and recovery seals them.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class HdfsSegmentWriter:
         alert: Alert,
         new_segment: Callable[[], GrowingSegment],
         long: "HdfsSegmentWriter | None" = None,
+        settling: Settling | None = None,
     ) -> None:
         self.left_unsealed: list[str] = []
         self.groups = 0  # acknowledged
@@ -55,7 +57,8 @@ class HdfsSegmentWriter:
         self._abandoned = Abandoned(hdfs, settings, clock, alert)
         self._long = long
         self._segment: GrowingSegment | None = None
-        self._full: deque[tuple[GrowingSegment, float]] = deque()  # and since when
+        self._settling = settling
+        self._full: FullSegments[GrowingSegment] = FullSegments(clock, limits, settling)
         self._backlog = Backlog(limits.queue_bytes_max)
         self._task: asyncio.Task[None] | None = None
         self._used_at = self._checked_at = clock.monotonic()
@@ -99,7 +102,7 @@ class HdfsSegmentWriter:
 
     async def settle(self, segment: str, offset: int) -> None:
         """See `SegmentWriter.settle`."""
-        for one in [self._segment, *(full for full, _ in self._full)]:
+        for one in [self._segment, *self._full]:
             if one is not None and one.name == segment:
                 await one.settle(offset)
                 return
@@ -112,8 +115,7 @@ class HdfsSegmentWriter:
         if self._task is not None:
             await asyncio.shield(self._task)
         self._set_aside()
-        failed = [await self._seal(segment) for segment, _ in self._full]
-        self._full.clear()
+        failed = [await self._seal(segment) for segment in self._full.pop_all()]
         await self._abandoned.close()
         if self._long is not None:
             await self._long.close()
@@ -155,11 +157,9 @@ class HdfsSegmentWriter:
 
     async def _step(self) -> None:
         """Seal one segment, commit one group, or check the one that is idle."""
-        if self._seal_due():
-            if not self._full:
-                self._set_aside()
-            segment, _ = self._full.popleft()
-            await self._seal(segment)
+        full = self._full.pop() or self._pop_idle()
+        if full is not None:
+            await self._seal(full)
             return
         if not self._backlog:
             await self._check_idle()
@@ -195,6 +195,8 @@ class HdfsSegmentWriter:
             self.groups += 1
             self._trouble, self._reopen_seconds = None, REOPEN_SECONDS
             for item, locations in zip(group, located, strict=True):
+                if self._settling is not None:
+                    self._settling.appended(locations)
                 if not item.result.done():
                     item.result.set_result(locations)
 
@@ -211,6 +213,7 @@ class HdfsSegmentWriter:
     def _failed(self, segment: GrowingSegment, error: SegmentFailed | SegmentsUnavailable) -> None:
         """Let go of the segment. One that never took anything says that HDFS takes nothing just now."""
         self._segment = None
+        self._forget(segment)
         self._abandoned.take(segment)
         if segment.size_bytes:
             return
@@ -223,19 +226,31 @@ class HdfsSegmentWriter:
     def _set_aside(self) -> None:
         """The segment gets no more captures; it waits for its seal."""
         if self._segment is not None:
-            self._full.append((self._segment, self._clock.monotonic()))
+            self._full.add(self._segment)
             self._segment = None
 
     async def _seal(self, segment: GrowingSegment) -> str:
-        """Seal it; what went wrong, or ""."""
+        """Seal it, or leave it to recovery if a capture of it has no outcome; what went wrong, or ""."""
+        unsettled = self._full.unsettled(segment)
         try:
-            await segment.seal()
+            if unsettled is None:
+                await segment.seal()
+            else:
+                self.left_unsealed.append(segment.name)
+                await segment.leave(unsettled)
+                self._abandoned.take(segment)
         except (HdfsFault, FileNotFoundError, FileExistsError) as error:
             self.left_unsealed.append(segment.name)
             self._alert("unsealed", f"{segment.name}: {error}")
             self._abandoned.take(segment)
             return f"segment {segment.name} could not be sealed: {error}"
+        finally:
+            self._forget(segment)
         return ""
+
+    def _forget(self, segment: GrowingSegment) -> None:
+        if self._settling is not None:
+            self._settling.forget(segment.name)
 
     def _is_full(self, segment: GrowingSegment, item: Append) -> bool:
         if not segment.captures:
@@ -244,11 +259,17 @@ class HdfsSegmentWriter:
         return too_long or segment.captures >= self._limits.roll_captures_max
 
     def _seal_due(self) -> bool:
-        now = self._clock.monotonic()
-        if self._full:
-            return len(self._full) > FULL_SEGMENTS_MAX or now - self._full[0][1] >= self._limits.full_seal_seconds
+        return self._full.is_due() or self._is_idle()
+
+    def _is_idle(self) -> bool:
         used = self._segment is not None and self._segment.captures > 0
-        return used and not self._backlog and now - self._used_at >= self._limits.idle_seal_seconds
+        return used and not self._backlog and self._clock.monotonic() - self._used_at >= self._limits.idle_seal_seconds
+
+    def _pop_idle(self) -> GrowingSegment | None:
+        if not self._is_idle():
+            return None
+        segment, self._segment = self._segment, None
+        return segment
 
     def _check_due(self) -> bool:
         since = max(self._used_at, self._checked_at)

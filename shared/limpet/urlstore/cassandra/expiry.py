@@ -19,7 +19,7 @@ from limpet.urlstore.cassandra.moves import Moves
 from limpet.urlstore.cassandra.reading import Reading, Standing, standing
 from limpet.urlstore.cassandra.rows import NO_ENTRY, NOBODY, Entry, complete, encode, url_row
 from limpet.urlstore.cassandra.session import Row, Session
-from limpet.urlstore.types import Lane, UrlRow
+from limpet.urlstore.types import Lane, UrlRow, held_by_another
 
 SUSPECTED_POISON: Final = "suspected_poison"
 WAITING: Final = frozenset({State.DUE, State.LEASED, State.CANCELLED})
@@ -150,7 +150,8 @@ class Expiry:
         if row is None or not complete(row):
             return False
         source = State(row["state"])
-        waits = source in WAITING
+        older = row["latest_us"] < outcome.fetched_us
+        waits = source in WAITING and older and not held_by_another(row["holder"], outcome)
         move(source if waits else State.LEASED, state, Actor.RECOVERY)
         if await self._outcomes.exists(outcome.fp, outcome.fetched_us):
             return False

@@ -9,7 +9,7 @@ from limpet.urlstore import counters
 from limpet.urlstore.sqlite import codes, upkeep
 from limpet.urlstore.sqlite.dueindex import DueIndex
 from limpet.urlstore.sqlite.work import count_page, make_due, put_outcome
-from limpet.urlstore.types import Lane, UrlRow
+from limpet.urlstore.types import Lane, UrlRow, held_by_another
 
 SUSPECTED_POISON = "suspected_poison"
 REARMABLE = frozenset({State.FAILED, State.PARKED, State.REVIEW, State.GONE, State.CANCELLED})
@@ -21,9 +21,10 @@ def adopt(tx: Tx, index: DueIndex, outcome: Outcome, state: State, reason: str, 
     row = tx.one("adopt_get", (outcome.fp,))
     if row is None:
         return False
-    url_id, authority_id, code, lane, due_us, page, leased = row
+    url_id, authority_id, code, lane, due_us, page, latest_us, holder = row
+    leased = holder is not None
     source = State.LEASED if leased else codes.STATES[code]
-    waits = source in _WAITING
+    waits = source in _WAITING and latest_us < outcome.fetched_us and not held_by_another(holder or "", outcome)
     move(source if waits else State.LEASED, state, Actor.RECOVERY)
     if tx.one("outcome_exists", (outcome.fp, outcome.fetched_us)) is not None:
         return False

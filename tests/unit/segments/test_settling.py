@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limpet.crawlnode.settling import Settling
-from limpet.segments import Location
+from limpet.segments import Location, Settling
 
 
 def _capture(offset: int) -> list[Location]:
@@ -22,12 +21,14 @@ def test_the_mark_is_the_first_unsettled_capture(order: list[int], count: int) -
     assert settling.marks() == {"s": min(order[count:], default=200)}
 
 
-def test_segments_are_followed_apart_and_few_are_kept() -> None:
+def test_segments_are_followed_apart_and_only_while_they_have_a_writer() -> None:
     """A roll starts a mark of its own; memory does not grow with the crawl."""
     settling = Settling()
     for number in range(20):
         settling.appended([Location(f"s{number}", 0, 10)])
         settling.settled(Location(f"s{number}", 0, 10))
-    assert set(settling.marks().values()) == {10}
-    assert len(settling.marks()) <= 4
-    settling.settled(Location("never heard of", 0, 1))
+        settling.forget(f"s{number - 2}")
+    assert settling.marks() == {"s18": 10, "s19": 10}
+    assert settling.mark("s17") == 0
+    settling.settled(Location("s17", 0, 1))
+    assert settling.mark("s17") == 0

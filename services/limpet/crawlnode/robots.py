@@ -363,7 +363,7 @@ def waiting(told: NotAsked) -> Settled:
 
 
 def _redirected(step: Follow, url: str) -> str | None:
-    """Where a hop leads; None for nowhere, and for a URL that no page could have either: it would be a record's name."""
+    """Where a hop leads; None for nowhere, and for a URL that no page could have: it would be the name of a record."""
     head = Head(status=302, headers=((b"Location", step.location),))
     try:
         target = canonicalize(redirect_target(url, head) or "")

@@ -214,6 +214,20 @@ def test_a_job_of_another_state_is_refused(rig: StoreRig) -> None:
     run(rig, scenario)
 
 
+def test_documents_are_found_by_where_their_links_went(rig: StoreRig) -> None:
+    """Of one partition and log, from an offset to before another; more documents than a page of a listing holds."""
+
+    async def scenario(store: UrlStore) -> None:
+        outputs = [output(number, 10, positions=((3, 0, number), (4, 1, 7))) for number in range(1, 30)]
+        await store.accept_outputs([*outputs, output(1, 11), output(1, 12, positions=((3, 1, 5), (2, 0, 5)))])
+        assert sorted(await store.published(3, 0, 5, 8)) == sorted((fp(number), 10) for number in (5, 6, 7))
+        assert sorted(await store.published(3, 1, 0, 9)) == [(fp(1), 12)]
+        assert len(await store.published(4, 1, 7, 8)) == 29
+        assert await store.published(4, 1, 8, 99) == []
+
+    run(rig, scenario)
+
+
 def test_unparsed_lists_fetched_outcomes_with_neither_output_nor_job(rig: StoreRig) -> None:
     """In the order of completion, only those old enough, only up to the limit, per parser version."""
 

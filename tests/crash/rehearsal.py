@@ -24,6 +24,7 @@ from limpet.clock import Clock
 from limpet.config import Facts, Settings
 from limpet.embedded.collect import Collector, finished
 from limpet.embedded.folder import Folder
+from limpet.embedded.gaps import mend_gaps
 from limpet.embedded.orderbook import OrderBook
 from limpet.embedded.parts import Parts
 from limpet.embedded.ports import Ports
@@ -169,6 +170,7 @@ class Rehearsal:
             if self.was_left_unclean():
                 self.phase = "recover"
                 await recover(self.folder, settings, share, ports, segments_of=None)
+            await mend_gaps(self.folder, settings, ports)
             if not self._seeded:
                 self.phase = "seed"
                 await admit_seeds(self.folder, settings, ports, self.world.seeds)

@@ -1,6 +1,8 @@
 """Walks that need more than one plain life before them."""
 
 import itertools
+import sqlite3
+from contextlib import closing
 from typing import Final
 
 import msgspec
@@ -12,13 +14,19 @@ from crash.walk import Judge, Made, Only, Point, Walk, WalkedPoints, Walker, res
 from crash.world import World, changing_web, refusing_web, sluggish_web, small_web
 from limpet.embedded.orderbook import OrderBook
 from limpet.embedded.parts import Parts
+from limpet.model.events import LINKS_DISCOVERED
 from limpet.politeness.orders import NO_ORDER, HostOrder
 from limpet.runtime import Mortality
+from limpet.testing.death import ScriptedDeath
 
 DAY_SECONDS: Final = 86_400.0
 BLOCKED_HOST: Final = "beta.test"
 SLUGGISH_HOST: Final = "nu.test"
 RENEWED_STEPS: Final = ("fetch.rearm.", "fetch.robots.", "fetch.deny.", "fetch.hand_back.")
+GAPPED_AT: Final = 3  # acceptances before the death: links of what was accepted last are not read yet
+READ: Final = "SELECT source, next FROM consumed WHERE topic = ? AND part = ?"
+LOSE: Final = "DELETE FROM log WHERE topic = ? AND part = ? AND offset >= ?"
+BEGIN: Final = "UPDATE log_part SET start = finish WHERE topic = ? AND part = ?"
 RECOVERY_STEPS_MIN: Final = 4  # ending the leases of two shards, with a point on both sides
 
 
@@ -44,6 +52,42 @@ def hop_walk(parts: Parts = REHEARSED) -> Walk:
     hosts = [host for host in refusing_web().hosts if host.name != "delta.test"]
     world = World(name="hop", seeds=("http://epsilon.test/",), hosts=hosts)
     return walked("exchanges", world, Walker("kill", judge, made=made))
+
+
+def lose_links(rehearsal: Rehearsal) -> int:
+    """Every log of links is gone as far as it was not read, as after a shard was put back from an older copy."""
+    lost = 0
+    files = rehearsal.evidence().shard_files
+    for reader, path in enumerate(files):
+        with closing(sqlite3.connect(path)) as connection:
+            read = dict(connection.execute(READ, (LINKS_DISCOVERED, reader)))
+        for source, log in enumerate(files):
+            with closing(sqlite3.connect(log)) as connection:
+                place = (LINKS_DISCOVERED, reader, read.get(source, 1))
+                lost += connection.execute(LOSE, place).rowcount
+                connection.execute(BEGIN, place[:2])
+                connection.commit()
+    return lost
+
+
+def gapped_walk(parts: Parts = REHEARSED) -> Walk:
+    """Die before admission reads what was published, lose it on the bus, and die wherever that is mended."""
+    made = Made(parts=parts)
+    walker = Walker("kill", made=made, only=lambda point: point.name.startswith(("recover.gap.", "recover.pass.")))
+    with Rehearsal.of(small_web()) as rehearsal:
+        rehearsal.live(ScriptedDeath("parse.accept.after", GAPPED_AT), parts=parts)
+        assert lose_links(rehearsal)
+        walker.points(rehearsal)
+        walker.walk.found += anomalies(rehearsal.evidence())
+    return walker.walk
+
+
+def gapped(mortality: Mortality) -> None:
+    """The life in which lost links come back."""
+    with Rehearsal.of(small_web()) as rehearsal:
+        rehearsal.live(ScriptedDeath("parse.accept.after", GAPPED_AT))
+        lose_links(rehearsal)
+        rehearsal.live(mortality)
 
 
 def order(rehearsal: Rehearsal, host: str, wanted: HostOrder) -> None:

@@ -10,7 +10,16 @@ from crash.checkers import anomalies, names
 from crash.evidence import members
 from crash.ledger import LEDGER
 from crash.rehearsal import Mode, Rehearsal
-from crash.stories import DAY_SECONDS, blocked_walk, changing_walk, hop_walk, interrupted_walk, operated
+from crash.stories import (
+    DAY_SECONDS,
+    blocked_walk,
+    changing_walk,
+    gapped,
+    gapped_walk,
+    hop_walk,
+    interrupted_walk,
+    operated,
+)
 from crash.walk import Kind, Point, Walk, Walker, walked
 from crash.world import (
     World,
@@ -151,6 +160,11 @@ def test_killed_when_a_block_meets_an_answer_under_way() -> None:
     sound(walk, "kills at a crash point", 2)
 
 
+def test_killed_while_lost_links_come_back() -> None:
+    """Links that were dropped unread are published again by what they were found in; nothing is passed before."""
+    sound(gapped_walk(), "kills at a crash point", 8)
+
+
 def forget_output(rehearsal: Rehearsal) -> None:
     """The message about one body, and what was made of it, are gone, as if the bus had lost it."""
     for path in rehearsal.evidence().shard_files:
@@ -220,6 +234,7 @@ def test_every_crash_point_is_passed() -> None:
         forget_output(rehearsal)
         rehearsal.live(counted)
     operated(counted)
+    gapped(counted)
     assert CRASH_POINTS - counted.passed.keys() == set()
 
 

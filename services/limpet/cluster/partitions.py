@@ -6,7 +6,7 @@ What a partition meets decides what becomes of it:
 * `CannotGoOn`, `UsageError`: the process ends.
 * any other `LimpetError`: a server of ours does not serve. The partition waits, says so, and gives its batch again.
 * an event version that is not known: likewise, until this process is upgraded.
-* `GapError`: retention was faster than we. The partition stands still and says so, until `accept_gap` lets it go on.
+* `GapError`: retention was faster than we. The partition stands still and says so, until it is mended if it can be.
 * anything else: the messages in hand are tried one by one, and the one that fails alone is set aside (`Redelivery`).
 """
 
@@ -26,6 +26,9 @@ from limpet.obs import log_event
 LOOK_SECONDS: Final = 0.25
 REASON_CHARS_MAX: Final = 300
 _LOG = logging.getLogger("limpet.cluster")
+
+Mend = Callable[[KafkaGapError, Callable[[], Awaitable[None]]], Awaitable[None]]
+"""(gap, step over it): see to it that what was dropped unread comes back, then step over."""
 
 Serve = Callable[[int, Held, asyncio.Event], Awaitable[None]]
 """(partition, its messages, leave): work until `leave`, finish what is in hand, return."""
@@ -71,16 +74,16 @@ class Partitions:
         clock: Clock,
         patience: Patience,
         redelivery: SetAside,
-        accept_gaps: bool = False,
+        mend: Mend | None = None,
     ) -> None:
-        """`accept_gaps`: what was dropped unread comes to light by other means, so that it may be stepped over."""
+        """Without `mend`, a partition stands still at a gap."""
         self._topic = topic
         self._member = member
         self._serve = serve
         self._clock = clock
         self._patience = patience
         self._redelivery = redelivery
-        self._accept_gaps = accept_gaps
+        self._mend = mend
         self._serving: dict[int, tuple[asyncio.Task[None], asyncio.Event]] = {}
 
     def served(self) -> list[int]:
@@ -152,10 +155,14 @@ class Partitions:
 
     async def _gap(self, name: str, held: Held, error: GapError) -> None:
         self._patience.waits.begin(name, error)
-        if not self._accept_gaps or not isinstance(error, KafkaGapError) or error.offset > error.end:
+        if self._mend is None or not isinstance(error, KafkaGapError) or error.offset > error.end:
             return
         log_event(_LOG, logging.ERROR, "messages were dropped unread; going on behind them", reason=str(error))
-        await held.commit([Position(error.partition, error.source, error.start - 1)])
+        behind = Position(error.partition, error.source, error.start - 1)
+        try:
+            await self._mend(error, lambda: held.commit([behind]))
+        except LimpetError as failure:
+            await self._fault(name, held, failure)
 
     async def _suspicious(self, name: str, held: Held, error: Exception) -> None:
         """A fault of one of the messages in hand, or of this program."""

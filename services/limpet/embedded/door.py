@@ -40,6 +40,10 @@ class Door(Protocol):
         """Admit canonical URLs as seeds. Raises `LimpetError`."""
         ...
 
+    async def mend_gaps(self) -> int:
+        """Parse again what published links that were dropped unread; the documents. Raises `LimpetError`."""
+        ...
+
     async def unpark(self) -> int:
         """Let go what a host's cap held back and no longer does; the number of URLs. Raises `LimpetError`."""
         ...
@@ -64,6 +68,13 @@ class RingDoor:
         from limpet.embedded.seeding import admit_seeds  # noqa: PLC0415 - takes a while to import
 
         return await admit_seeds(self._folder, self._settings, Ports.system(), urls)
+
+    async def mend_gaps(self) -> int:
+        """See `Door.mend_gaps`."""
+        from limpet.embedded.gaps import mend_gaps  # noqa: PLC0415 - takes a while to import
+        from limpet.embedded.ports import Ports  # noqa: PLC0415 - the same
+
+        return await mend_gaps(self._folder, self._settings, Ports.system())
 
     async def unpark(self) -> int:
         """See `Door.unpark`."""

@@ -165,6 +165,8 @@ class Supervisor:
         if was_left_unclean(self._folder):
             self._watch.note("the last run did not end well: recovering what it left")
             await self._door.recover(frozenset(range(self._folder.facts.shards)), None)
+        if documents := await self._door.mend_gaps():
+            self._watch.note(f"links were lost with an older copy of a shard: {documents:,} pages are parsed again")
         if freed := await self._door.unpark():
             self._watch.note(f"the cap of URLs a host leaves room for {freed:,} that were parked")
         if not self._run.seeds:

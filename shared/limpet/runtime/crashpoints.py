@@ -39,6 +39,8 @@ STEPS: Final = (
     "recover.waits",
     "recover.seal",
     "recover.republish",
+    "recover.gap",
+    "recover.pass",
 )
 
 CRASH_POINTS: Final = frozenset(f"{step}.{side}" for step in STEPS for side in ("before", "after"))

@@ -215,6 +215,14 @@ class UrlStore(Protocol):
         """Accepted outputs of one URL."""
         ...
 
+    async def published(self, partition: int, source: int, begin: int, end: int) -> list[tuple[bytes, int]]:
+        """Documents (fingerprint, fetch time) whose accepted output went to these places of `links.discovered`.
+
+        From offset `begin` to `end` - 1. Those of this shard, where shards share a store those of all. Reads every
+        output.
+        """
+        ...
+
     async def put_job(self, job: Job) -> None:
         """Store a job free to be claimed: insert, or replace if the stored one has a lower attempt.
 

@@ -172,6 +172,10 @@ class ParseOutput(msgspec.Struct, frozen=True, kw_only=True):
     flags: tuple[str, ...] = ()
     depth: int = 0  # its links were published with; 0 where depth bounds nothing
 
+    def went_to(self, partition: int, source: int, begin: int, end: int) -> bool:
+        """Whether links of it were published to these places: from offset `begin` to `end` - 1."""
+        return any((to, log) == (partition, source) and begin <= offset < end for to, log, offset in self.positions)
+
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """A second or later attempt at a parse, durable, claimed with lease and token."""

@@ -1,7 +1,7 @@
 """Partitions of a group: what is met there decides what becomes of their messages, and of the process."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -9,7 +9,7 @@ import pytest
 from limpet.bus import GapError, LostPartitionError
 from limpet.bus.kafka import KafkaGapError
 from limpet.cluster.held import Held
-from limpet.cluster.partitions import Partitions
+from limpet.cluster.partitions import Mend, Partitions
 from limpet.cluster.waiting import Patience, Waits
 from limpet.model.errors import CannotGoOn, Indefinite
 from limpet.model.events import UnknownEventVersionError
@@ -24,7 +24,7 @@ Handle = Callable[[bytes], None]
 class Desk:
     """A topic served by a handler that may raise; what it handled, in order."""
 
-    def __init__(self, loop: VirtualLoop, handle: Handle, *, accept_gaps: bool = False) -> None:
+    def __init__(self, loop: VirtualLoop, handle: Handle, mend: Mend | None = None) -> None:
         self.clock = SimClock(loop)
         self.member = MemoryMember(self.clock)
         self.waits = Waits(self.clock)
@@ -40,7 +40,7 @@ class Desk:
             clock=self.clock,
             patience=Patience(self.clock, SeededRandom(1), self.waits),
             redelivery=self.aside,
-            accept_gaps=accept_gaps,
+            mend=mend,
         )
 
     def give(self, partition: int, payloads: list[bytes]) -> MemoryConsumer:
@@ -194,14 +194,21 @@ def test_an_unknown_event_version_pauses() -> None:
 
 
 @pytest.mark.parametrize("accepts", [True, False])
-def test_a_gap_stands_still_unless_it_may_be_stepped_over(accepts: bool) -> None:
-    """What is found again by other means is passed, with an error in the log; all else waits for a person."""
+def test_a_gap_stands_still_unless_it_can_be_mended(accepts: bool) -> None:
+    """What brings back what was dropped comes first, however often it fails; then the partition goes on behind it."""
+    asked: list[KafkaGapError] = []
+
+    async def mend(gap: KafkaGapError, step_over: Callable[[], Awaitable[None]]) -> None:
+        asked.append(gap)
+        if len(asked) < 3:
+            raise Indefinite("the store did not answer")
+        await step_over()
 
     async def scenario(loop: VirtualLoop) -> None:
         gap = KafkaGapError(("topic", 0), 5, 9, 20)
-        desk = Desk(loop, good, accept_gaps=accepts)
+        desk = Desk(loop, good, mend if accepts else None)
         consumer = desk.give(0, [b"a"])
-        consumer.gaps.extend([gap] * (1 if accepts else 100))
+        consumer.gaps.extend([gap] * (3 if accepts else 100))
         running = asyncio.ensure_future(desk.partitions.run(desk.stop))
         await desk.clock.sleep(20)
         assert (8 in consumer.committed) is accepts

@@ -75,6 +75,9 @@ class FakeDoor:
         if self.failures:
             raise self.failures.pop()
 
+    async def mend_gaps(self) -> int:
+        return 0
+
     async def unpark(self) -> int:
         return 0
 

@@ -18,6 +18,11 @@ SELECT data FROM output WHERE fp = ? AND fetched_us = ? AND parser_version = ?;
 -- Every accepted output.
 SELECT data FROM output ORDER BY fp, fetched_us, parser_version;
 
+-- name: outputs_after
+-- Every accepted output behind one, in the order of keys.
+SELECT data FROM output WHERE (fp, fetched_us, parser_version) > (?, ?, ?)
+ORDER BY fp, fetched_us, parser_version LIMIT ?;
+
 -- name: job_get
 -- One job.
 SELECT fp, fetched_us, event, attempt, due_us, reason, token, lease_us, state FROM job WHERE fp = ? AND fetched_us = ?;

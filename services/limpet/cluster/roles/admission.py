@@ -5,13 +5,15 @@ a rebalance write the same rows.
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 from limpet.admission.nearest import Nearest
 from limpet.admission.service import Admission
 from limpet.assembly.desks import desk_of
+from limpet.assembly.places import shard_of_url
 from limpet.assembly.tasks import together, unless
-from limpet.bus.kafka import Bounds, Redelivery
+from limpet.bus.kafka import Bounds, KafkaGapError, Redelivery
 from limpet.bus.kafka.topics import RETRY
 from limpet.cluster.held import Held
 from limpet.cluster.machine import Machine
@@ -19,6 +21,7 @@ from limpet.cluster.orders import CassandraOrders
 from limpet.cluster.partitions import Partitions
 from limpet.model.events import LINKS_DISCOVERED
 from limpet.politeness.orders import Orders
+from limpet.reconciler.gaps import Gap, GapMender
 
 
 class AdmissionRole:
@@ -47,6 +50,7 @@ class AdmissionRole:
                     clock=machine.clock,
                     patience=machine.patience,
                     redelivery=redelivery,
+                    mend=self._mend if topic == LINKS_DISCOVERED else None,  # nobody knows what a retry was of
                 )
             )
         if await unless(stop, machine.patience.insist("orders", self._orders.look)) is None:
@@ -76,6 +80,20 @@ class AdmissionRole:
             await admission.run(leave)
         finally:
             await seen.close()
+
+    async def _mend(self, error: KafkaGapError, step_over: Callable[[], Awaitable[None]]) -> None:
+        """What published links that were dropped unread is parsed again, before the partition goes on."""
+        machine, facts = self._machine, self._machine.facts
+        home = machine.store(error.partition)
+        mender = GapMender(
+            holders=[home],
+            store_of=lambda url: machine.store(shard_of_url(url, facts)),
+            crawl=facts.crawl,
+            clock=machine.clock,
+            mortality=machine.mortality,
+        )
+        gap = Gap(partition=error.partition, source=error.source, begin=error.offset, end=error.start)
+        await mender.mend(gap, home, step_over)
 
     def _blocked(self, host: str) -> bool:
         order = self._orders.latest.get(host)

@@ -6,6 +6,7 @@ suspect span message by message (see `limpet.cluster.attempts`).
 
 import asyncio
 import contextlib
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final
 
@@ -13,7 +14,7 @@ from limpet.admission.candidates import Desk
 from limpet.assembly.desks import desk_of, wants_of
 from limpet.assembly.places import shard_of_url
 from limpet.bus import LostPartitionError
-from limpet.bus.kafka import Bounds, Redelivery
+from limpet.bus.kafka import Bounds, KafkaGapError, Redelivery
 from limpet.bus.kafka.topics import RETRY
 from limpet.cluster.attempts import PartitionMarks, suspect_span
 from limpet.cluster.held import Held
@@ -63,7 +64,7 @@ class ParserRole:
                         clock=machine.clock,
                         patience=machine.patience,
                         redelivery=redelivery,
-                        accept_gaps=True,  # a body that nobody parsed is found from the rows, and published again
+                        mend=_found_again,
                     )
                 )
             async with asyncio.TaskGroup() as tasks:
@@ -146,6 +147,11 @@ class ParserRole:
     def holdings(self) -> dict[str, object]:
         """See `RoleService.holdings`."""
         return {"partitions": self._parts[0].served() if self._parts else []}
+
+
+async def _found_again(_gap: KafkaGapError, step_over: Callable[[], Awaitable[None]]) -> None:
+    """A body that nobody parsed is found from the rows, and published again."""
+    await step_over()
 
 
 async def _nobody_is_dead(_incarnation: str) -> bool:

@@ -16,6 +16,7 @@ from limpet.urlstore.cassandra.batches import ACCEPT, UNRECORDED, Groups
 from limpet.urlstore.cassandra.guarded import TRIES_MAX, attempt, contended, settled
 from limpet.urlstore.cassandra.jobs import DONE, OPEN, TOKEN_BYTES, Jobs
 from limpet.urlstore.cassandra.session import Row, Session
+from limpet.urlstore.cassandra.view import RING
 from limpet.urlstore.types import Job, ParseOutput
 
 DEPTH_NONE: Final = 2**31 - 1
@@ -74,6 +75,17 @@ class Parse:
     async def outputs(self, fp: bytes) -> list[ParseOutput]:
         """See `UrlStore.outputs`."""
         return [codec.output(row["output"]) for row in await self._session.run("outputs_of", fp=fp) if row["output"]]
+
+    async def published(self, partition: int, source: int, begin: int, end: int) -> list[tuple[bytes, int]]:
+        """See `UrlStore.published`. Reads every output of the keyspace."""
+        found: set[tuple[bytes, int]] = set()
+        async for page in self._session.pages("output_scan", low=RING[0], high=RING[1]):
+            found |= {
+                (row["fp"], row["fetched_us"])
+                for row in page
+                if row["output"] and codec.output(row["output"]).went_to(partition, source, begin, end)
+            }
+        return sorted(found)
 
     async def parsed(self, fp: bytes, fetched_us: int, version: int) -> bool:
         """Whether a document has an output of that version, or a job that has not ended."""

@@ -268,6 +268,10 @@ class CassandraUrlStore:
         """See `UrlStore.outputs`."""
         return await self.books.parse.outputs(fp)
 
+    async def published(self, partition: int, source: int, begin: int, end: int) -> list[tuple[bytes, int]]:
+        """See `UrlStore.published`. Those of all shards."""
+        return await self.books.parse.published(partition, source, begin, end)
+
     async def put_job(self, job: Job) -> None:
         """See `UrlStore.put_job`."""
         await self.books.jobs.put(job)

@@ -1,6 +1,7 @@
 """What can be read from a shard's file, by its owner or by anybody else."""
 
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Final, Protocol, TypeVar
 
 from limpet.model.lifecycle import State
 from limpet.model.outcome import Outcome
@@ -9,13 +10,24 @@ from limpet.segments.port import Location
 from limpet.urlstore.sqlite import codes
 from limpet.urlstore.types import DAMAGED_SEGMENT, AuthorityRow, HostRow, ParseOutput, Reject, RepairItem, UrlRow
 
+T = TypeVar("T")
+
 OUTCOMES_A_BATCH: Final = 500
+OUTPUTS_A_PAGE: Final = 1_000
 OLDER_RUN_MAX: Final = 2_000
 """Outcomes of older segments in a row after which none of a younger one is expected: two may overlap at a roll."""
 UNRECORDED_MAX: Final = 20_000
 """Outcomes without a record, such as network failures, that are passed over on the way."""
 
 _SEQ_MAX: Final = 2**62
+
+
+class Readable(Protocol):
+    """A shard's file, one's own or another's."""
+
+    def read(self, op: Callable[[Reader], T]) -> T:
+        """`op` over everything that is committed."""
+        ...
 
 
 def seeds(reader: Reader) -> list[str]:
@@ -123,6 +135,15 @@ def output(reader: Reader, fp: bytes, fetched_us: int, parser_version: int) -> P
     """One accepted output."""
     data = reader.value("output_get", (fp, fetched_us, parser_version))
     return None if data is None else codes.output(data)
+
+
+def all_outputs(file: Readable) -> Iterator[list[ParseOutput]]:
+    """Every accepted output, a page at a time."""
+    after: tuple[bytes, int, int] = (b"", 0, 0)
+    while rows := file.read(lambda reader: reader.all("outputs_after", (*after, OUTPUTS_A_PAGE))):  # noqa: B023 - at once
+        page = [codes.output(data) for (data,) in rows]
+        yield page
+        after = (page[-1].fp, page[-1].fetched_us, page[-1].parser_version)
 
 
 def outputs(reader: Reader, fp: bytes) -> list[ParseOutput]:

@@ -227,6 +227,15 @@ class SqliteUrlStore:
         """See `UrlStore.outputs`."""
         return self._file.read(lambda reader: reading.outputs(reader, fp))
 
+    async def published(self, partition: int, source: int, begin: int, end: int) -> list[tuple[bytes, int]]:
+        """See `UrlStore.published`."""
+        return [
+            (output.fp, output.fetched_us)
+            for page in reading.all_outputs(self._file)
+            for output in page
+            if output.went_to(partition, source, begin, end)
+        ]
+
     async def put_job(self, job: Job) -> None:
         """See `UrlStore.put_job`."""
         await self._file.write(lambda tx: parse.put_job(tx, job))

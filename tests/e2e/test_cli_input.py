@@ -1,7 +1,9 @@
 """Bad input through the real command: one clear line, the right exit code, and nothing written."""
 
 import asyncio
+import contextlib
 import os
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -262,6 +264,20 @@ def test_an_empty_shard_is_damage_not_another_version(tmp_path: Path, verb: str)
     assert "05.sqlite is damaged or empty" in result.complaint
     assert "restore it from a copy" in result.complaint
     assert shard.read_bytes() == b""
+
+
+def test_damage_in_the_midst_of_a_shard_is_named_by_a_sum(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The file opens well; the first page that a sum needs is no page."""
+    folder = stored(tmp_path)
+    shard = folder / "shards" / "07.sqlite"
+    with contextlib.closing(sqlite3.connect(shard)) as file:
+        (page,) = file.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'authority'").fetchone()
+        (page_bytes,) = file.execute("PRAGMA page_size").fetchone()
+    with shard.open("r+b") as stream:
+        stream.seek((page - 1) * page_bytes)
+        stream.write(b"\xff" * page_bytes)
+    assert main(["report", str(folder), "--by", "host"]) == 4
+    assert str(shard) in capsys.readouterr().err
 
 
 def test_damage_that_was_told_once_is_shown_for_good(tmp_path: Path) -> None:

@@ -277,11 +277,7 @@ class Exchange:
 
     async def _mind_wait(self, head: Head, state: HostState, store: UrlStore) -> None:
         now_us = self._clock.wall_us()
-        asked_us = longest_wait_us(head.headers, now_us) if head.status >= 300 else None
-        if is_wait(head.status) and not asked_us:
-            seconds = min(WAIT_DEFAULT_SECONDS_MAX, WAIT_DEFAULT_SECONDS * 2 ** min(state.row.failing, 10))
-            asked_us = int(seconds * 1e6)
-        if asked_us:
+        if asked_us := asked_wait_us(head, state.row.failing, now_us):
             row = self._governor.wait_until(state, now_us + asked_us, f"http_{head.status}")
             await self.persist(row, store)
 
@@ -324,6 +320,18 @@ class Exchange:
             hops=claim.hops,
             seed=claim.seed,
         )
+
+
+def asked_wait_us(head: Head, failing: int, now_us: int) -> int:
+    """Microseconds that the answer's host is to be left alone: 0 for most answers.
+
+    A Retry-After counts whatever the status (RFC 9110 section 10.2.3 ties it to none): a site that sends one with a
+    page asks for patience, too. 429 and 503 without one that can be understood double with `failing`, the waits before.
+    """
+    asked_us = longest_wait_us(head.headers, now_us)
+    if asked_us or not is_wait(head.status):
+        return asked_us or 0
+    return int(min(WAIT_DEFAULT_SECONDS_MAX, WAIT_DEFAULT_SECONDS * 2 ** min(failing, 10)) * 1e6)
 
 
 def is_proxy_fault(capture: Capture) -> bool:

@@ -94,7 +94,7 @@ def _add_up_part(folder: Folder, shards: Iterable[int], query: Query, names_max:
     total: dict[str, Sum] = {}
     with ShardViews(folder) as views:
         for shard in shards:
-            _merge(total, views.read_one(shard, query), names_max)
+            _merge(total, views.read_one(shard, lambda reader: list(query(reader))), names_max)
     return total
 
 

@@ -70,6 +70,7 @@ def _read_outcomes(folder: CrawlFolder, reader: ArchiveReader, out: Collector) -
     for number in range(folder.facts.shards):
         path = folder.shard_file(number)
         if not path.exists():
+            out.find(Kind.UNREADABLE, path.name, "this shard of the crawl has no file")
             continue
         try:
             _read_shard(reading(path), reader)

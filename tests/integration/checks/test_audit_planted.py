@@ -357,7 +357,7 @@ def test_a_retry_after_outlives_the_process(tmp_path: Path) -> None:
 
 
 def test_a_retry_after_on_other_statuses_is_no_wait_of_the_host(tmp_path: Path) -> None:
-    """Only 429 and 503 speak for the whole host."""
+    """The crawler obeys it all the same; only 429 and 503 speak for the whole host."""
     moved = answer(302, b"", b"Retry-After: 60", b"Location: /x")
     assert judged(tmp_path, [robots(0), page(2, wire=moved), page(4, "/x")]).findings == []
 
@@ -415,6 +415,13 @@ def test_what_is_gone_from_the_archive_is_not_passed_over(tmp_path: Path) -> Non
     (unjudged,) = [finding for finding in report.findings if finding.kind == "unjudged"]
     assert unjudged.detail.startswith("http://a.test/")
     assert "and 4 more" in unjudged.detail
+
+
+def test_a_shard_without_its_file_is_not_passed_over(tmp_path: Path) -> None:
+    """What its rows say of fetches and licences is unknown, so nobody can call them polite."""
+    folder = make_crawl(tmp_path / "crawl", CRAWL)
+    folder.shard_file(0).unlink()
+    assert ("unreadable", "00.sqlite") in [(found.kind, found.subject) for found in audit(folder).findings]
 
 
 def test_a_response_without_metadata_counts_by_its_time(tmp_path: Path) -> None:

@@ -21,11 +21,6 @@ def anomalies(evidence: Evidence) -> list[str]:
     return [anomaly for check in CHECKERS for anomaly in check(evidence)]
 
 
-def names(found: list[str]) -> set[str]:
-    """The names of anomalies."""
-    return {anomaly.split(":", 1)[0] for anomaly in found}
-
-
 # -- G1: no URL is ever lost -------------------------------------------------------------------------------------------
 def lost_urls(evidence: Evidence) -> Iterator[str]:
     """Every URL that the web names has one row, in the state that it deserves; no row is of anything else."""
@@ -141,18 +136,15 @@ def stale_overwrites(evidence: Evidence) -> Iterator[str]:
 
 
 def orphans(evidence: Evidence) -> Iterator[str]:
-    """Every record that settles something has its outcome, or one of another request for its URL; segments are whole.
+    """Every record that settles something has its outcome, or is a copy of one that has; segments are whole and sealed.
 
-    A request whose completion came too late leaves a record beside the outcome of the one that was made instead, and an
-    append without an answer is made again in another segment: superfluous records, never the only ones.
+    Copies: an append without an answer is made again in another segment, and may have been done all the same. A record
+    whose completion came too late is none: recovery adopts it.
     """
-    answered = {fact.url for fact in evidence.facts}
-    captures = {(fact.url, fact.fetched_us) for fact in evidence.facts}
-    sent = Counter(visit.url for visit in evidence.visits)
+    answered = {(fact.url, fact.fetched_us, fact.payload_sha256) for fact in evidence.facts}
     for record in without_outcome(evidence):
-        appended_again = (record.url, record.date_us) in captures
-        if not appended_again and (record.url not in answered or sent[record.url] < 2):
-            yield f"orphan record: {record.url} at {record.segment}+{record.offset}"
+        if (record.url, record.date_us, record.payload_sha256) not in answered:
+            yield f"orphan record: {record.url} of {record.date_us} at {record.segment}+{record.offset}"
     yield from (f"orphan record: {name} ends in {size} bytes that are none" for name, size in evidence.torn.items())
     yield from (f"orphan record: {name} was never sealed" for name in evidence.unsealed)
 

@@ -121,7 +121,7 @@ def test_a_besieged_cluster_ends_as_if_nothing_had_happened(
 ) -> None:
     """Five thousand pages, everything that can be done to a cluster: every page in the end, and no host wronged."""
     servers = start_cluster("single")
-    with web(tmp_path, pages=5_000, hosts=40, latency_ms=1_400.0) as origin:
+    with web(tmp_path, pages=5_000, hosts=40, latency_ms=2_000.0) as origin:
         proof = prove(servers, tmp_path, origin, deaths(random.Random(SEED)), seed=SEED, say=say)
     evidence["siege"] = proof.figures
     say(json.dumps(proof.figures, indent=1))

@@ -26,7 +26,7 @@ from contract.hdfs_driving import (
 from contract.segment_rigs import HdfsRig, real_hdfs_rig
 from limpet.model.errors import CannotGoOn
 from limpet.segments import Location, SegmentsUnavailable
-from servers import Node, Service
+from servers import Node, Proxy, Service
 from servers.hdfs import NAMENODE, bean
 
 T = TypeVar("T")
@@ -34,6 +34,10 @@ pytestmark = pytest.mark.servers
 
 CALLS_SECONDS_MAX = 15.0
 """No append may take longer than its write, its sync, and the questions about them."""
+ASKING_SECONDS = 6.0
+SEVER_SECONDS = 0.03
+SEVERED = 150  # it ends undisturbed
+STARTING_SECONDS_MAX = 30.0
 
 
 @pytest.fixture
@@ -185,12 +189,45 @@ def test_the_namenode_is_killed(rig: HdfsRig, servers: Service, tmp_path: Path) 
     run(main(), rig)
 
 
+def program(name: str, rig: HdfsRig, *more: str, url: str = "") -> tuple[list[str], dict[str, str]]:
+    """A program beside this file: how it is started, and in what environment."""
+    words = [sys.executable, str(Path(__file__).with_name(name))]
+    words += [url or rig.settings.url, rig.settings.namenodes_http[0], rig.settings.root, *more]
+    return words, {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+def test_a_connection_that_ends_stops_nobody(rig: HdfsRig, servers: Service) -> None:
+    """Connections to the NameNode end in the midst of many calls, again and again: calls fail, and the process goes on.
+
+    It cannot be asked from within: a process that stands still here runs no more code of ours.
+    """
+    namenode = servers.node(NAMENODE)
+
+    async def main() -> None:
+        async with Proxy(namenode.host, namenode.ports["rpc"]) as proxy:
+            url = f"hdfs://127.0.0.1:{proxy.port}"
+            words, environment = program("hdfs_asking.py", rig, str(ASKING_SECONDS), url=url)
+            asking = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE, env=environment)
+            try:
+                async with asyncio.timeout(ASKING_SECONDS + STARTING_SECONDS_MAX):
+                    ended = asyncio.create_task(asking.communicate())
+                    for _ in range(SEVERED):
+                        await CLOCK.sleep(SEVER_SECONDS)
+                        proxy.sever()
+                    answers, _ = await ended
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    asking.kill()
+            assert asking.returncode == 0
+            assert int(answers) > 0
+
+    asyncio.run(main())
+
+
 @contextlib.contextmanager
 def writing(rig: HdfsRig) -> Iterator[subprocess.Popen[bytes]]:
     """A process that appends, and says what was acknowledged; killed at the end."""
-    words = [sys.executable, str(Path(__file__).with_name("hdfs_writer.py"))]
-    words += [rig.settings.url, rig.settings.namenodes_http[0], rig.settings.root]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    words, environment = program("hdfs_writer.py", rig)
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as process:
         try:
             yield process

@@ -25,6 +25,7 @@ from limpet.cluster.settings import ClusterSettings
 from limpet.model.errors import LimpetError, UsageError
 from limpet.obs import log_event
 from limpet.runtime.garbage import collect_rarely
+from limpet.runtime.stillness import turn
 
 ROLES: Final[dict[str, Callable[[Machine], RoleService]]] = {
     "crawlnode": CrawlNodeRole,
@@ -78,6 +79,7 @@ class RoleProcess:
 
     async def serve(self) -> int:
         """Until asked to stop. Raises what ends the role."""
+        turning = asyncio.get_running_loop().create_task(turn(self._machine.clock))
         pages = HttpServer({"/live": self._live, "/ready": self._ready, "/tally": self._tally})
         await pages.start(*parse_address(self._settings.cluster.http))
         self._listen_to_signals()
@@ -93,6 +95,7 @@ class RoleProcess:
                 async with asyncio.timeout(CLOSE_SECONDS_MAX):
                     await self._machine.close()
             await pages.close()
+            turning.cancel()
         log_event(_LOG, logging.INFO, "stopped", code=code)
         return code
 

@@ -3,18 +3,22 @@
 import asyncio
 import getpass
 import os
-from collections.abc import Awaitable
-from functools import cache
+from collections.abc import Awaitable, Callable
+from functools import cache, partial
 from typing import Final, TypeVar
 
 from hdfs_native import AsyncClient, AsyncFileReader, AsyncFileWriter, WriteOptions
 
+from limpet.clock import SystemClock
 from limpet.segments.hdfs.cluster import FileBlocks, HdfsFault, LeaseLost, Room
 from limpet.segments.hdfs.settings import HdfsSettings
 from limpet.segments.hdfs.webhdfs import WebHdfs
 
 T = TypeVar("T")
 WRITE_BYTES: Final = 4_194_304
+TELLING_SECONDS: Final = 0.02
+"""Longer than the driver takes to let go of its lock once it has said that a call failed."""
+
 _TAKEN: Final = ("LeaseExpiredException", "COMPLETE but not UNDER_CONSTRUCTION")
 """How the NameNode tells a writer that its lease was recovered, before and after it closed the file."""
 
@@ -22,12 +26,20 @@ _REPLACE: Final = "dfs.client.block.write.replace-datanode-on-failure"
 
 
 class NativeHdfs:
-    """`Hdfs` over a cluster. Every call has its time; a call that outlasts it is given up and counts as failed."""
+    """`Hdfs` over a cluster. Every call has its time; a call that outlasts it is given up and counts as failed.
+
+    What may ask the NameNode through the driver takes turns, one call at a time. When the driver loses its connection,
+    it fails the calls that wait for an answer with a lock in its hands, and for each wakes the event loop, which takes
+    the interpreter's lock; another call that begins meanwhile has that one, and waits for the driver's (seen as
+    processes that stood still for ever after the death of a NameNode). With nothing else under way nobody waits; and
+    since the event loop is told before the lock is let go, a call that failed keeps its turn for a moment.
+    """
 
     def __init__(self, settings: HdfsSettings) -> None:
         rpc = settings.url.removeprefix("hdfs://").rstrip("/")
         user = settings.user or os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
         self._settings = settings
+        self._turns = _Turns()
         self._client = _client(settings.url, tuple(sorted(client_config(settings).items())))
         self._web = WebHdfs(settings.namenodes_http, rpc=rpc, user=user, seconds_max=settings.call_seconds_max)
 
@@ -39,11 +51,12 @@ class NativeHdfs:
             overwrite=overwrite,
             create_parent=True,
         )
-        return NativeFile(path, await self._call(f"create {path}", self._client.create(path, options)), self._settings)
+        inner = await self._call(f"create {path}", lambda: self._client.create(path, options))
+        return NativeFile(path, inner, self._turns, self._settings.write_seconds_max)
 
     async def open(self, path: str) -> "NativeReader":
         """See `Hdfs.open`."""
-        reader = await self._call(f"open {path}", self._client.read(path))
+        reader = await self._call(f"open {path}", lambda: self._client.read(path))
         return NativeReader(path, reader, self._settings.read_seconds_max)
 
     async def tail(self, path: str, offset: int, size_bytes: int, datanode: str) -> bytes:
@@ -56,19 +69,19 @@ class NativeHdfs:
 
     async def size(self, path: str) -> int:
         """See `Hdfs.size`."""
-        status = await self._call(f"look at {path}", self._client.get_file_info(path))
+        status = await self._call(f"look at {path}", lambda: self._client.get_file_info(path))
         return status.length
 
     async def files(self, folder: str) -> dict[str, int]:
         """See `Hdfs.files`."""
         try:
-            return await self._call(f"list {folder}", self._files(folder))
+            return await self._call(f"list {folder}", lambda: self._files(folder))
         except FileNotFoundError:
             return {}
 
     async def recover_lease(self, path: str) -> bool:
         """See `Hdfs.recover_lease`."""
-        return await self._call(f"recover {path}", self._client.recover_lease(path))
+        return await self._call(f"recover {path}", lambda: self._client.recover_lease(path))
 
     async def truncate(self, path: str, size_bytes: int) -> None:
         """See `Hdfs.truncate`."""
@@ -76,15 +89,15 @@ class NativeHdfs:
 
     async def rename(self, source: str, target: str) -> None:
         """See `Hdfs.rename`."""
-        await self._call(f"rename {source}", self._client.rename(source, target, overwrite=True))
+        await self._call(f"rename {source}", lambda: self._client.rename(source, target, overwrite=True))
 
     async def delete(self, path: str) -> None:
         """See `Hdfs.delete`."""
-        await self._call(f"delete {path}", self._client.delete(path))
+        await self._call(f"delete {path}", lambda: self._client.delete(path))
 
     async def mkdirs(self, path: str) -> None:
         """See `Hdfs.mkdirs`."""
-        await self._call(f"make {path}", self._client.mkdirs(path, create_parent=True))
+        await self._call(f"make {path}", lambda: self._client.mkdirs(path, create_parent=True))
 
     async def room(self) -> Room:
         """See `Hdfs.room`."""
@@ -98,36 +111,40 @@ class NativeHdfs:
         entries = [entry async for entry in self._client.list_status(folder, recursive=True)]
         return {entry.path: entry.length for entry in entries if not entry.isdir}
 
-    async def _call(self, what: str, answer: Awaitable[T]) -> T:
-        return await bounded(what, answer, self._settings.call_seconds_max)
+    async def _call(self, what: str, ask: Callable[[], Awaitable[T]]) -> T:
+        return await bounded(what, self._turns.take(ask), self._settings.call_seconds_max)
 
 
 class NativeFile:
     """`HdfsFile` over the driver's writer."""
 
-    def __init__(self, path: str, inner: AsyncFileWriter, settings: HdfsSettings) -> None:
+    def __init__(self, path: str, inner: AsyncFileWriter, turns: "_Turns", seconds_max: float) -> None:
         self._path = path
         self._inner: AsyncFileWriter | None = inner
-        self._seconds_max = settings.write_seconds_max
+        self._turns = turns
+        self._seconds_max = seconds_max
 
     async def write(self, data: bytes) -> None:
         """See `HdfsFile.write`."""
         for start in range(0, len(data), WRITE_BYTES):
             piece = data if len(data) <= WRITE_BYTES else data[start : start + WRITE_BYTES]
-            await bounded(f"write {self._path}", self._writer().write(piece), self._seconds_max)
+            await self._do("write", partial(self._writer().write, piece))
 
     async def hsync(self) -> None:
         """See `HdfsFile.hsync`."""
-        await bounded(f"sync {self._path}", self._writer().hsync(), self._seconds_max)
+        await self._do("sync", self._writer().hsync)
 
     async def close(self) -> None:
         """See `HdfsFile.close`."""
-        await bounded(f"close {self._path}", self._writer().close(), self._seconds_max)
+        await self._do("close", self._writer().close)
         self._inner = None
 
     def drop(self) -> None:
         """See `HdfsFile.drop`."""
         self._inner = None
+
+    async def _do(self, what: str, step: Callable[[], Awaitable[object]]) -> None:
+        await bounded(f"{what} {self._path}", self._turns.take(step), self._seconds_max)
 
     def _writer(self) -> AsyncFileWriter:
         if self._inner is None:
@@ -149,6 +166,25 @@ class NativeReader:
         if offset + size_bytes > self.size_bytes:
             raise ValueError("beyond the closed blocks")  # the driver panics there
         return await bounded(f"read {self._path}", self._inner.read_range(offset, size_bytes), self._seconds_max)
+
+
+class _Turns:
+    """One call at a time, by the clock of the driver's own threads."""
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+        self._clock = SystemClock()
+
+    async def take(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """The answer, asked for when nobody else waits for one, nor is just being told that there is none."""
+        async with self._lock:
+            try:
+                return await ask()
+            except (FileNotFoundError, FileExistsError):
+                raise  # the NameNode's own words
+            except Exception:
+                await self._clock.sleep(TELLING_SECONDS)
+                raise
 
 
 @cache

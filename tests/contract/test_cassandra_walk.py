@@ -4,7 +4,7 @@ import pytest
 
 from contract.cassandra_room import Room, fresh_shard, with_session
 from limpet.model.lifecycle import State
-from limpet.urlstore import Reject
+from limpet.urlstore import HostRow, Reject
 from limpet.urlstore.cassandra import CassandraSettings, Session
 from limpet.urlstore.cassandra.walk import walk_rows
 
@@ -25,6 +25,42 @@ def test_a_walk_meets_every_row_of_every_shard_once(cassandra_crawl: CassandraSe
         parked = [row async for page in walk_rows(session, [one.shard], {State.PARKED}) for row in page]
         assert {row.state for row in parked} == {State.PARKED}
         assert {row.fp for row in parked if row.host == other.host} == set(fps[3:])
+
+    with_session(cassandra_crawl, scenario)
+
+
+@pytest.mark.parametrize("rows_max", [2, 3, 1_000])
+def test_hosts_come_in_pages(cassandra_crawl: CassandraSettings, rows_max: int) -> None:
+    """Each once, with the URLs that all writers counted, one that has none and one that many writers know included."""
+
+    async def scenario(session: Session) -> None:
+        one = Room(session, fresh_shard())
+        writers = [one, *(Room(session, one.shard) for _ in range(4))]
+        names = [f"h{number}.example" for number in range(12)]
+        for number, writer in enumerate(writers):
+            await writer.books.hosts.count({names[0]: 1, names[number]: 2})
+        await one.books.hosts.count(dict.fromkeys(names[:-1], 1))
+        await one.books.hosts.put_host(HostRow(host=names[-1], wait_us=7))
+        pages = [page async for page in one.books.hosts.pages(rows_max)]
+        whole = await one.books.hosts.hosts()
+        assert sorted(row.host for page in pages for row in page) == sorted(names)
+        assert {row.host: row for page in pages for row in page} == {row.host: row for row in whole}
+        assert max(map(len, pages)) <= rows_max + 1
+
+    with_session(cassandra_crawl, scenario)
+
+
+@pytest.mark.parametrize("count", [0, 70])
+def test_what_waits_of_an_authority_comes_with_its_leases(cassandra_crawl: CassandraSettings, count: int) -> None:
+    """Leased rows and waiting ones, not what was fetched."""
+
+    async def scenario(session: Session) -> None:
+        one = Room(session, fresh_shard())
+        await one.admit(*range(count), due_us=0)
+        claims = await one.claim(2) if count else []
+        rows = [row async for page in one.operator.waiting(one.authority) for row in page]
+        assert len(rows) == len({row.fp for row in rows}) == count
+        assert {row.fp for row in rows if row.token} == {claim.fp for claim in claims}
 
     with_session(cassandra_crawl, scenario)
 

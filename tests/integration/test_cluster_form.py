@@ -27,6 +27,7 @@ LIMPET: Final = (sys.executable, "-m", "limpet.cli.entry")
 SHARDS: Final = 4
 CRAWL_SECONDS_MAX: Final = 120.0
 DRAIN_SECONDS_MAX: Final = 30.0
+ORDER_SECONDS_MAX: Final = 60.0
 DESERVED: Final = {"page": "fetched", "redirect": "fetched", "gone": "gone", "denied": "denied"}
 
 
@@ -184,6 +185,7 @@ def test_four_roles_crawl_a_web_and_end_in_order(
         assert states_of(config) == {url: DESERVED[kind] for url, kind in expected.items()}
         assert processes["crawlnode"].page("live") == (200, processes["crawlnode"].page("live")[1])
         assert processes["crawlnode"].page("ready")[1]["holds"]["shards"] == list(range(SHARDS))
+        assert_orders_are_obeyed(config, origin.seeds[0])
         begun = seconds()
         for process in processes.values():
             process.popen.send_signal(signal.SIGTERM)
@@ -193,6 +195,21 @@ def test_four_roles_crawl_a_web_and_end_in_order(
     assert set(states_of(config).values()) <= set(DESERVED.values())
     assert_verbs_read(config, states_of(config))
     assert_pulls_sound(config, tmp_path / "pulled", Counter(states_of(config).values()))
+
+
+def assert_orders_are_obeyed(config: Path, seed: str) -> None:
+    """`hosts` lists what was met; a URL of a host that is blocked is cancelled, and fetched once it is resumed."""
+    host, url = seed.split("/")[2].partition(":")[0], f"{seed}ordered"
+    met = {row["host"]: row for row in json.loads(limpet("hosts", "--config", config, "--json").stdout)}
+    assert met[host]["queued"] is None
+    assert sum(row["urls"] for row in met.values()) == len(states_of(config))
+    assert json.loads(limpet("hosts", "--config", config, host, "--json").stdout)["queued"] == 0
+    blocked = limpet("hosts", "--config", config, "block", host, "--json")
+    assert json.loads(blocked.stdout)["running"] is True, blocked
+    limpet("add", "--config", config, url)
+    wait_until(lambda: states_of(config).get(url) == "cancelled", "the block", ORDER_SECONDS_MAX)
+    limpet("hosts", "--config", config, "resume", host)
+    wait_until(lambda: states_of(config)[url] == "gone", "the end of the block", ORDER_SECONDS_MAX)
 
 
 def assert_verbs_read(config: Path, states: dict[str, str]) -> None:

@@ -50,7 +50,8 @@ examples:
 
 
 _HOSTS: Final = """\
-A running crawl obeys within seconds, one that does not run when it starts again. No order makes a crawl ask more often.
+A running crawl, in a folder or on a cluster, obeys within seconds, one that does not run when it starts again. No order
+makes a crawl ask more often.
   limpet hosts DIR                       every host: its gap and why, when it may be asked next, how much waits
   limpet hosts DIR pause HOST            send nothing; its URLs wait
   limpet hosts DIR slow HOST --gap 30s   at least so long between two requests
@@ -244,13 +245,14 @@ def _add_report(verbs: _Verbs) -> None:
 
 
 def _add_hosts(verbs: _Verbs) -> None:
-    hosts = _verb(verbs, "hosts", "why hosts wait; pause, slow or block one", epilog=_HOSTS)
-    hosts.add_argument("folder", type=Path, metavar="DIR", help="the crawl folder")
-    hosts.add_argument(
-        "words", nargs="*", metavar="[pause|slow|block|resume] HOST", help="one host, or an order for it"
+    hosts = _placed(
+        verbs,
+        "hosts",
+        "why hosts wait; pause, slow or block one",
+        Words("[[pause|slow|block|resume] HOST]", 0, 2),
+        epilog=_HOSTS,
     )
     hosts.add_argument("--gap", type=_typed(parse_duration), metavar="S", help="with slow: least time between requests")
-    hosts.add_argument("--json", action="store_true", help="print JSON")
 
 
 def _add_add(verbs: _Verbs) -> None:

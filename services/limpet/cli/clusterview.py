@@ -2,23 +2,24 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Collection, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
+from limpet.assembly.hostjudge import HostJudge, HostNow, Served, Waiting
 from limpet.assembly.places import shard_of_url
 from limpet.cli.crawlview import Known, Unparsed
 from limpet.clock import DurableClock, SystemClock
-from limpet.cluster.remote import RemoteCrawl, open_remote
-from limpet.cluster.settings import load_cluster_settings
-from limpet.config import Facts
+from limpet.cluster.remote import Queue, RemoteCrawl, open_remote
+from limpet.cluster.settings import load_cluster_settings, process_settings
+from limpet.config import Facts, Settings
 from limpet.model.events import decode_fetched
 from limpet.model.identity import Fingerprinter, identity_key
 from limpet.model.lifecycle import State
 from limpet.model.urls import split
-from limpet.politeness.orders import NO_ORDER, HostOrder
+from limpet.politeness.orders import NO_ORDER, HostOrder, Orders
 from limpet.runtime import SystemRandom, ThreadRunner
-from limpet.urlstore import UrlRow
+from limpet.urlstore import AuthorityRow, UrlRow
 
 T = TypeVar("T")
 
@@ -26,8 +27,9 @@ T = TypeVar("T")
 class ClusterView:
     """See `CrawlView`. Listings walk the whole keyspace."""
 
-    def __init__(self, crawl: RemoteCrawl, loop: asyncio.Runner, config: Path) -> None:
+    def __init__(self, crawl: RemoteCrawl, loop: asyncio.Runner, config: Path, settings: Settings) -> None:
         self._crawl = crawl
+        self._settings = settings
         self._loop = loop
         self._config = config
 
@@ -82,6 +84,41 @@ class ClusterView:
         """See `CrawlView.order`."""
         return self._ask(self._crawl.orders.look()).get(host, NO_ORDER)
 
+    def hosts(self) -> Iterator[HostNow]:
+        """See `CrawlView.hosts`. Shard by shard; nobody counts what is queued."""
+        orders = dict(self._ask(self._crawl.orders.look()))
+        for page in self._pages(self._crawl.hosts()):
+            judge = self._judge({row.host: orders.pop(row.host, NO_ORDER) for row, _ in page})
+            for row, authorities in page:
+                yield judge.host(row, [_served(one, Queue(None, None, 0)) for one in authorities], None)
+        yield from (self._judge(orders).stranger(host) for host in orders)
+
+    def host(self, host: str) -> HostNow | None:
+        """See `CrawlView.host`. Its queues are counted, up to a bound."""
+        order = self.order(host)
+        row, authorities = self._ask(self._crawl.host(host))
+        judge = self._judge({host: order})
+        if row is None:
+            return judge.stranger(host) if order != NO_ORDER else None
+        served = [_served(one, self._ask(self._crawl.queue(one))) for one in authorities]
+        return judge.host(row, served, None)
+
+    def met(self, host: str) -> bool:
+        """See `CrawlView.met`."""
+        return self._ask(self._crawl.host(host))[0] is not None
+
+    @property
+    def running(self) -> bool:
+        """See `CrawlView.running`. A crawl node that died lately counts."""
+        return any(beat.role == "crawlnode" for beat in self._ask(self._crawl.beats()))
+
+    def _judge(self, orders: Orders) -> HostJudge:
+        return HostJudge(self.facts, orders, self._settings, SystemClock())
+
+    def change_order(self, host: str, edit: Callable[[HostOrder], HostOrder]) -> tuple[HostOrder, HostOrder]:
+        """See `CrawlView.change_order`."""
+        return self._ask(self._crawl.orders.change(host, edit))
+
     def retry(self, states: Collection[State]) -> int:
         """See `CrawlView.retry`. While the crawl goes on."""
         with contextlib.closing(ThreadRunner("receipts")) as runner:
@@ -96,11 +133,26 @@ class ClusterView:
         return self._loop.run(answer)
 
     def _each(self, pages: AsyncIterator[Iterable[T]]) -> Iterator[T]:
-        async def following() -> Iterable[T] | None:
+        return (one for page in self._pages(pages) for one in page)
+
+    def _pages(self, pages: AsyncIterator[T]) -> Iterator[T]:
+        async def following() -> T | None:
             return await anext(pages, None)
 
         while (page := self._ask(following())) is not None:
-            yield from page
+            yield page
+
+
+def _served(row: AuthorityRow, queue: Queue) -> Served:
+    waiting = Waiting(
+        authority=row.authority,
+        queued=queue.queued,
+        leased=queue.leased,
+        due_us=queue.due_us,
+        wait_us=row.wait_us,
+        wait_reason=row.wait_reason,
+    )
+    return waiting, row.robots
 
 
 @contextlib.contextmanager
@@ -111,6 +163,6 @@ def open_cluster(config: Path) -> Iterator[ClusterView]:
         opened = open_remote(settings, DurableClock(SystemClock()), SystemRandom())
         crawl = loop.run(opened.__aenter__())
         try:
-            yield ClusterView(crawl, loop, config)
+            yield ClusterView(crawl, loop, config, process_settings(settings))
         finally:
             loop.run(opened.__aexit__(None, None, None))

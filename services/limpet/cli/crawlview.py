@@ -4,11 +4,12 @@ What is listed comes piece by piece, so that no listing needs memory for all of 
 its token ring, a folder in that of admission, shard by shard.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Protocol
 
 import msgspec
 
+from limpet.assembly.hostjudge import HostNow
 from limpet.config import Facts
 from limpet.model.lifecycle import State
 from limpet.model.outcome import Outcome
@@ -69,9 +70,31 @@ class CrawlView(Protocol):
         """Rules that are known to have turned a canonical URL away."""
         ...
 
+    # -- hosts -------------------------------------------------------------------------------------------------------
+    def hosts(self) -> Iterator[HostNow]:
+        """Every host that was met or of which something is ordered: of a folder the busiest first."""
+        ...
+
+    def host(self, host: str) -> HostNow | None:
+        """One host; None when it was neither met nor anything ordered of it."""
+        ...
+
+    def met(self, host: str) -> bool:
+        """Whether the crawl has met a host."""
+        ...
+
+    @property
+    def running(self) -> bool:
+        """Whether anybody is at work who obeys orders."""
+        ...
+
     # -- orders ------------------------------------------------------------------------------------------------------
     def order(self, host: str) -> HostOrder:
         """What an operator ordered of a host."""
+        ...
+
+    def change_order(self, host: str, edit: Callable[[HostOrder], HostOrder]) -> tuple[HostOrder, HostOrder]:
+        """Replace what is ordered of `host`, durably; what was and what is. Who runs obeys within seconds."""
         ...
 
     def retry(self, states: Collection[State]) -> int:

@@ -1,15 +1,20 @@
 """`CrawlView` of a crawl folder, over read-only views of its shards."""
 
 import asyncio
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
+from limpet.assembly.hostjudge import HostNow
+from limpet.assembly.places import shard_of_host
 from limpet.cli import reading as questions
 from limpet.cli.crawlview import Known, Unparsed
 from limpet.cli.owning import retry
 from limpet.cli.plan import check_identity
-from limpet.config import Facts
+from limpet.clock import SystemClock
+from limpet.config import Facts, Settings
 from limpet.embedded.finder import Finder
 from limpet.embedded.folder import Folder
+from limpet.embedded.hostsview import HostsView
+from limpet.embedded.lock import lock_holder
 from limpet.embedded.orderbook import OrderBook
 from limpet.embedded.views import ShardViews
 from limpet.model.lifecycle import State
@@ -81,6 +86,32 @@ class FolderView:
     def order(self, host: str) -> HostOrder:
         """See `CrawlView.order`."""
         return OrderBook(self.folder).look().get(host, NO_ORDER)
+
+    def hosts(self) -> Iterator[HostNow]:
+        """See `CrawlView.hosts`. Memory: one record a host."""
+        return iter(self._hosts(None))
+
+    def host(self, host: str) -> HostNow | None:
+        """See `CrawlView.host`."""
+        return next(iter(self._hosts(host)), None)
+
+    def _hosts(self, only: str | None) -> list[HostNow]:
+        orders, settings = OrderBook(self.folder).look(), self.folder.load_settings() or Settings()
+        return HostsView(self.folder, self._views, orders, settings, SystemClock()).hosts(only)
+
+    def met(self, host: str) -> bool:
+        """See `CrawlView.met`."""
+        shard = shard_of_host(host, self.folder.facts)
+        return self._views.read_one(shard, lambda reader: reading.host(reader, host)) is not None
+
+    @property
+    def running(self) -> bool:
+        """See `CrawlView.running`."""
+        return lock_holder(self.folder.path) is not None
+
+    def change_order(self, host: str, edit: Callable[[HostOrder], HostOrder]) -> tuple[HostOrder, HostOrder]:
+        """See `CrawlView.change_order`."""
+        return OrderBook(self.folder).change(host, edit)
 
     def retry(self, states: Collection[State]) -> int:
         """See `CrawlView.retry`. The crawl must not run."""

@@ -4,14 +4,11 @@ from typing import Any, Final
 
 import msgspec
 
-from limpet.cli.printing import print_json, print_lines
+from limpet.assembly.hostjudge import HostNow
+from limpet.cli.crawlview import CrawlView
+from limpet.cli.printing import print_json, print_json_list, print_lines
 from limpet.cli.units import show_count, show_duration
 from limpet.clock import Clock, SystemClock
-from limpet.config import Settings
-from limpet.embedded.folder import Folder
-from limpet.embedded.hostsview import HostNow, HostsView
-from limpet.embedded.orderbook import OrderBook
-from limpet.embedded.views import ShardViews
 from limpet.politeness.orders import BLOCKED, OPERATOR_SLOW, PAUSED
 from limpet.robots import ODDITIES
 
@@ -19,20 +16,23 @@ EXIT_DONE: Final = 0
 _ORDERS: Final = {PAUSED: "paused", BLOCKED: "blocked", OPERATOR_SLOW: "slowed"}
 
 
-def list_hosts(folder: Folder, only: str | None, *, as_json: bool) -> int:
-    """Print every host, or one."""
+def list_hosts(view: CrawlView, *, as_json: bool) -> int:
+    """Print every host."""
     clock = SystemClock()
-    orders = OrderBook(folder).look()
-    settings = folder.load_settings() or Settings()
-    with ShardViews(folder) as views:
-        found = HostsView(folder, views, orders, settings, clock).hosts(only)
     if as_json:
-        printed = [_as_json(host, whole=only is not None) for host in found]
-        print_json(printed[0] if only is not None else printed)
-    elif only is not None:
-        print_lines(_in_full(found[0], clock))
+        print_json_list(_as_json(host, whole=False) for host in view.hosts())
     else:
-        print_lines(["host\tqueued\tgap\twhy\tnext\twhy\tmarks", *(_line(host, clock) for host in found)])
+        print_lines(["host\tqueued\tgap\twhy\tnext\twhy\tmarks"])
+        print_lines(_line(host, clock) for host in view.hosts())
+    return EXIT_DONE
+
+
+def show_host(host: HostNow, *, as_json: bool) -> int:
+    """Print one host in full."""
+    if as_json:
+        print_json(_as_json(host, whole=True))
+    else:
+        print_lines(_in_full(host, SystemClock()))
     return EXIT_DONE
 
 
@@ -40,7 +40,7 @@ def _line(host: HostNow, clock: Clock) -> str:
     marks = [_ORDERS[host.order]] if host.order else []
     marks += ["slow"] if host.slow else []
     marks += [f"robots_{oddity}" for oddity in host.robots_oddities]
-    fields = [host.host, f"{host.queued:,}", _seconds(host.gap_seconds), host.gap_reason]
+    fields = [host.host, _count(host.queued), _seconds(host.gap_seconds), host.gap_reason]
     return "\t".join([*fields, _when(host, clock), host.next_reason or "-", ",".join(marks) or "-"])
 
 
@@ -51,6 +51,10 @@ def _when(host: HostNow, clock: Clock) -> str:
     return f"in {show_duration(left)}" if left > 0 else "now"
 
 
+def _count(number: int | None) -> str:
+    return "?" if number is None else f"{number:,}"
+
+
 def _seconds(seconds: float) -> str:
     return show_duration(seconds) if seconds >= 60 else f"{seconds:.3g} s"
 
@@ -58,7 +62,7 @@ def _seconds(seconds: float) -> str:
 def _in_full(host: HostNow, clock: Clock) -> list[str]:
     lines = [
         host.host,
-        f"  URLs      {host.urls:,} in all, {host.queued:,} queued, {host.leased:,} under way",
+        f"  URLs      {host.urls:,} in all, {_count(host.queued)} queued, {_count(host.leased)} under way",
         f"  gap       {_seconds(host.gap_seconds)} ({host.gap_reason})" + (", a slow host" if host.slow else ""),
     ]
     lines += [f"            {_seconds(seconds)} ({reason})" for reason, seconds in host.gaps[1:]]
@@ -71,7 +75,7 @@ def _in_full(host: HostNow, clock: Clock) -> list[str]:
     for one in host.authorities:
         left = (one.wait_us - clock.wall_us()) / 1e6
         wait = f", waits {show_duration(left)} ({one.wait_reason})" if left > 0 else ""
-        lines.append(f"  server    {one.authority}: {one.queued:,} queued{wait}")
+        lines.append(f"  server    {one.authority}: {_count(one.queued)} queued{wait}")
         if one.robots_oddity is not None:
             lines.append(f"            its robots.txt is {ODDITIES[one.robots_oddity]}")
     return lines

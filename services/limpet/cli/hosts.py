@@ -9,20 +9,16 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from limpet.assembly.places import shard_of_host
-from limpet.cli.hostlist import list_hosts
-from limpet.cli.opening import open_crawl
+from limpet.assembly.hostjudge import HostNow
+from limpet.cli.crawlview import CrawlView
+from limpet.cli.hostlist import list_hosts, show_host
+from limpet.cli.opening import open_view
 from limpet.cli.printing import print_json, print_lines
 from limpet.cli.units import show_duration
 from limpet.clock import SystemClock
-from limpet.embedded.folder import Folder
-from limpet.embedded.lock import lock_holder
-from limpet.embedded.orderbook import OrderBook
-from limpet.embedded.views import ShardViews
 from limpet.model.errors import UsageError
 from limpet.model.urls import InvalidUrl, canonicalize, is_host_name, split
 from limpet.politeness.orders import NO_ORDER, HostOrder
-from limpet.urlstore.sqlite import reading
 
 SLOW_DEFAULT_SECONDS: Final = 60.0
 GAP_SECONDS_MAX: Final = 31_536_000.0
@@ -37,20 +33,25 @@ _DONE: Final = {
 
 def hosts(arguments: argparse.Namespace) -> int:
     """List, or order."""
+    with open_view(arguments) as view:
+        return _hosts(view, arguments)
+
+
+def _hosts(view: CrawlView, arguments: argparse.Namespace) -> int:
     words: list[str] = arguments.words
-    folder = open_crawl(arguments.folder)
     if words and words[0] in ORDERS:
         if len(words) != 2:
-            raise UsageError(f"name one host: limpet hosts {folder.path} {words[0]} HOST")
+            raise UsageError(f"name one host: limpet hosts {view.name} {words[0]} HOST")
         if arguments.gap is not None and words[0] != "slow":
             raise UsageError(f"--gap goes with slow, not with {words[0]}")
-        return _order(folder, words[0], words[1], arguments)
+        return _order(view, words[0], words[1], arguments)
     if len(words) > 1:
         raise UsageError(f"{words[0]!r} is no order: use {', '.join(ORDERS)}, or name one host to look at")
     if arguments.gap is not None:
-        raise UsageError(f"--gap goes with slow: limpet hosts {folder.path} slow HOST --gap S")
-    host = known_host(folder, words[0]) if words else None
-    return list_hosts(folder, host, as_json=arguments.json)
+        raise UsageError(f"--gap goes with slow: limpet hosts {view.name} slow HOST --gap S")
+    if words:
+        return show_host(_known_host(view, words[0]), as_json=arguments.json)
+    return list_hosts(view, as_json=arguments.json)
 
 
 def named_host(text: str) -> str:
@@ -64,17 +65,13 @@ def named_host(text: str) -> str:
     return host
 
 
-def known_host(folder: Folder, text: str) -> str:
+def _known_host(view: CrawlView, text: str) -> HostNow:
     """The same, of a host that can be looked at. Raises `UsageError` for one neither met nor ordered anything of."""
     host = named_host(text)
-    if not _met(folder, host) and OrderBook(folder).look().get(host, NO_ORDER) == NO_ORDER:
-        raise UsageError(f"{host} is not a host of {folder.path}: `limpet hosts {folder.path}` lists them")
-    return host
-
-
-def _met(folder: Folder, host: str) -> bool:
-    with ShardViews(folder) as views:
-        return views.read_one(shard_of_host(host, folder.facts), lambda reader: reading.host(reader, host)) is not None
+    found = view.host(host)
+    if found is None:
+        raise UsageError(f"{host} is not a host of {view.name}: `limpet hosts {view.name}` lists them")
+    return found
 
 
 def _host_in(url: str) -> str:
@@ -86,16 +83,16 @@ def _host_in(url: str) -> str:
     return host if is_host_name(host) else ""
 
 
-def _order(folder: Folder, verb: str, text: str, arguments: argparse.Namespace) -> int:
+def _order(view: CrawlView, verb: str, text: str, arguments: argparse.Namespace) -> int:
     gap_seconds = SLOW_DEFAULT_SECONDS if arguments.gap is None else float(arguments.gap)
     if gap_seconds <= 0:
-        raise UsageError(f"--gap must be above 0: `limpet hosts {folder.path} resume HOST` takes an order back")
+        raise UsageError(f"--gap must be above 0: `limpet hosts {view.name} resume HOST` takes an order back")
     if gap_seconds > GAP_SECONDS_MAX:
         raise UsageError("--gap is longer than a year: block the host instead")
     host = named_host(text)
-    met = _met(folder, host)
-    before, after = OrderBook(folder).change(host, _edit(verb, SystemClock().wall_us(), gap_seconds))
-    running = lock_holder(folder.path) is not None
+    met = view.met(host)
+    before, after = view.change_order(host, _edit(verb, SystemClock().wall_us(), gap_seconds))
+    running = view.running
     if arguments.json:
         print_json(
             {"host": host, "order": verb, "changed": before != after, "running": running, "met": met, **_as_json(after)}

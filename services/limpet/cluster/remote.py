@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Collection
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
+from functools import partial
 from pathlib import Path
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -25,12 +27,16 @@ from limpet.seen.rebuild import rebuild
 from limpet.segments.hdfs import HdfsFault, pull
 from limpet.segments.hdfs.native import NativeHdfs
 from limpet.segments.layout import OPEN
-from limpet.urlstore import Job, UrlRow
+from limpet.urlstore import AuthorityRow, HostRow, Job, UrlRow
 from limpet.urlstore.cassandra import CassandraUrlStore, Session
 from limpet.urlstore.cassandra.batches import UNRECORDED, Batches, Groups
+from limpet.urlstore.cassandra.guarded import each
+from limpet.urlstore.cassandra.hosts import Hosts
 from limpet.urlstore.cassandra.leases import CassandraLeaseTable
 from limpet.urlstore.cassandra.snapshots import Snapshot, status
 from limpet.urlstore.cassandra.walk import walk_rows
+
+QUEUE_ROWS_MAX: Final = 10_000
 
 
 class Pulled(msgspec.Struct, frozen=True):
@@ -38,6 +44,14 @@ class Pulled(msgspec.Struct, frozen=True):
 
     segments: tuple[str, ...]
     growing: tuple[str, ...]
+
+
+class Queue(NamedTuple):
+    """Of an authority. `queued` None: not counted, or more than `QUEUE_ROWS_MAX`."""
+
+    queued: int | None
+    leased: int | None
+    due_us: int
 
 
 class RemoteCrawl:
@@ -76,6 +90,37 @@ class RemoteCrawl:
     async def rules_of(self, host: str, url: str) -> list[str]:
         """Rules that are known to have turned `url` away."""
         return await self.store(shard_of_host(host, self.facts)).books.rejects.rules_of(host, url)
+
+    # -- hosts -------------------------------------------------------------------------------------------------------
+    async def hosts(self) -> AsyncIterator[list[tuple[HostRow, list[AuthorityRow]]]]:
+        """Every host that was met with its authorities, some at a time: a walk over all hosts, never over URLs."""
+        for shard in range(self.facts.shards):
+            hosts = self.store(shard).books.hosts
+            async for rows in hosts.pages():
+                names = [row.host for row in rows]
+                yield list(zip(rows, await each(names, partial(_authorities, hosts)), strict=True))
+
+    async def host(self, host: str) -> tuple[HostRow | None, list[AuthorityRow]]:
+        """One host with its authorities; None when it was never met."""
+        hosts = self.store(shard_of_host(host, self.facts)).books.hosts
+        found = await _authorities(hosts, host)
+        row = await hosts.host(host)
+        return (row or HostRow(host=host) if found else row), found
+
+    async def queue(self, authority: AuthorityRow) -> Queue:
+        """What waits and what is leased of an authority, counted row by row up to `QUEUE_ROWS_MAX`."""
+        queued, leased, due_us = 0, 0, 0
+        pages = self.store(shard_of_host(authority.host, self.facts)).operator.waiting(authority.authority)
+        async with aclosing(pages):
+            async for rows in pages:
+                for row in rows:
+                    if row.token:
+                        leased += 1
+                    else:
+                        queued, due_us = queued + 1, min(due_us or row.due_us, row.due_us)
+                if queued > QUEUE_ROWS_MAX:
+                    return Queue(None, leased, due_us)
+        return Queue(queued, leased, due_us)
 
     # -- counts ------------------------------------------------------------------------------------------------------
 
@@ -153,6 +198,11 @@ class RemoteCrawl:
         finally:
             await hdfs.close()
         return Pulled(tuple(copied), tuple(sorted(name for name in names if name.endswith(OPEN))))
+
+
+async def _authorities(hosts: Hosts, host: str) -> list[AuthorityRow]:
+    found = [await hosts.authority(name) for name in await hosts.of_host(host)]
+    return [row for row in found if row is not None]
 
 
 @asynccontextmanager

@@ -1,27 +1,36 @@
 """A cluster's crawl whose stores are the files of a folder: what `ClusterView` asks, without servers."""
 
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Callable, Collection
 
 from limpet.assembly.places import shard_of_host
 from limpet.clock import SystemClock
+from limpet.cluster.remote import Queue
 from limpet.config import Facts
 from limpet.embedded.folder import Folder
+from limpet.embedded.orderbook import OrderBook
 from limpet.model.lifecycle import State
-from limpet.politeness.orders import NO_ORDERS, Orders
+from limpet.politeness.orders import HostOrder, Orders
 from limpet.runtime import InlineRunner
 from limpet.runtime.sqlitefile import SqliteFile
 from limpet.schemas.sqlite import shard_schema
 from limpet.testing.chance import SeededRandom
-from limpet.urlstore import Job, UrlRow
+from limpet.urlstore import AuthorityRow, HostRow, Job, UrlRow
 from limpet.urlstore.sqlite import SqliteUrlStore, reading
 
 
-class NoOrders:
-    """See `CassandraOrders`: nothing was ever ordered."""
+class BookOrders:
+    """See `CassandraOrders`: those of the folder."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._book = OrderBook(folder)
 
     async def look(self) -> Orders:
         """See `CassandraOrders.look`."""
-        return NO_ORDERS
+        return self._book.look()
+
+    async def change(self, host: str, edit: Callable[[HostOrder], HostOrder]) -> tuple[HostOrder, HostOrder]:
+        """See `CassandraOrders.change`."""
+        return self._book.change(host, edit)
 
 
 class FolderCrawl:
@@ -39,7 +48,7 @@ class FolderCrawl:
             for shard in range(folder.facts.shards)
         ]
         self.facts: Facts = folder.facts
-        self.orders = NoOrders()
+        self.orders = BookOrders(folder)
 
     def store(self, shard: int) -> SqliteUrlStore:
         """See `RemoteCrawl.store`."""
@@ -63,6 +72,24 @@ class FolderCrawl:
         """See `RemoteCrawl.rules_of`."""
         rejects = await self.store(shard_of_host(host, self.facts)).rejects()
         return [reject.rule for reject in rejects if (reject.host, reject.sample) == (host, url)]
+
+    async def hosts(self) -> AsyncIterator[list[tuple[HostRow, list[AuthorityRow]]]]:
+        """See `RemoteCrawl.hosts`."""
+        for shard in range(self.facts.shards):
+            rows = [await self.host(row.host) for row in await self.store(shard).hosts()]
+            yield [(row, authorities) for row, authorities in rows if row is not None]
+
+    async def host(self, host: str) -> tuple[HostRow | None, list[AuthorityRow]]:
+        """See `RemoteCrawl.host`: one that has a server on port 80 alone."""
+        store = self.store(shard_of_host(host, self.facts))
+        authority = await store.authority(f"http://{host}")
+        return await store.host(host), [authority] if authority is not None else []
+
+    async def queue(self, authority: AuthorityRow) -> Queue:
+        """See `RemoteCrawl.queue`."""
+        rows = await self.store(shard_of_host(authority.host, self.facts)).rows()
+        due = [row.due_us for row in rows if row.authority == authority.authority and row.due_us]
+        return Queue(len(due), 0, min(due, default=0))
 
     async def close(self) -> None:
         """Let go of the files."""

@@ -7,9 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
 
+import msgspec
 import pytest
 
 from integration.crawl_maker import Sent, answer, make_crawl, robots
+from limpet.assembly.hostjudge import HostNow
 from limpet.cli.arguments import parse_arguments
 from limpet.cli.clusterview import ClusterView
 from limpet.cli.crawlview import CrawlView, Known
@@ -17,11 +19,13 @@ from limpet.cli.folderview import FolderView
 from limpet.cli.naming import BOTH, NEITHER
 from limpet.cli.printing import print_json, print_json_list
 from limpet.cluster.remote import RemoteCrawl
+from limpet.config import Settings
 from limpet.embedded.folder import Folder
 from limpet.embedded.views import ShardViews
 from limpet.model.errors import UsageError
 from limpet.model.events import DocumentFetched, encode
 from limpet.model.lifecycle import State
+from limpet.politeness.orders import NO_ORDER, HostOrder
 from limpet.segments import Location
 from limpet.urlstore import DAMAGED_SEGMENT, Job, Reject
 from unit.cli.folder_crawl import FolderCrawl
@@ -33,7 +37,7 @@ SENT = (
     Sent(url="http://a.test/again", at=6.0),
     Sent(url="http://a.test/gone", at=8.0, wire=answer(410)),
     robots(0.5, host="b.test"),
-    Sent(url="http://b.test/", at=3.0),
+    Sent(url="http://b.test/", at=3.0, again=True),
 )
 LEFT_OUT = "http://a.test/x/x/x/x"
 
@@ -44,7 +48,8 @@ def views(folder: Folder) -> Iterator[tuple[FolderView, ClusterView]]:
     with ShardViews(folder) as shards, asyncio.Runner() as loop:
         crawl = FolderCrawl(folder)
         try:
-            yield FolderView(folder, shards), ClusterView(cast("RemoteCrawl", crawl), loop, Path("limpet.toml"))
+            remote = ClusterView(cast("RemoteCrawl", crawl), loop, Path("limpet.toml"), Settings())
+            yield FolderView(folder, shards), remote
         finally:
             loop.run(crawl.close())
 
@@ -111,6 +116,35 @@ def test_both_views_know_the_same_of_a_url(folder: Folder, url: str) -> None:
         assert known == remote.known(url)
         assert len(known.outcomes) == (2 if url.endswith("again") else 1)
         assert local.known(LEFT_OUT) is remote.known(LEFT_OUT) is None
+
+
+def held_back(host: HostNow) -> HostNow:
+    """But for when it was looked at."""
+    assert host.next_us is not None
+    return msgspec.structs.replace(host, next_us=0)
+
+
+def test_both_views_hold_a_host_back_alike(folder: Folder) -> None:
+    """In full; in a listing a cluster counts no queues. What is ordered of a stranger is listed, too."""
+    with views(folder) as (local, remote):
+        local.change_order("strange.test", lambda _: HostOrder(gap_seconds=9.0))
+        remote.change_order("a.test", lambda _: HostOrder(gap_seconds=7.0))
+        for name in ("a.test", "b.test", "strange.test"):
+            one, other = local.host(name), remote.host(name)
+            assert one is not None
+            assert other is not None
+            assert held_back(one) == held_back(other)
+            assert one.order == "operator_slow" or name == "b.test"
+        listed_here = {host.host: host for host in local.hosts()}
+        listed_there = {host.host: host for host in remote.hosts()}
+        assert listed_here.keys() == listed_there.keys() == {"a.test", "b.test", "strange.test"}
+        assert [host.queued for host in listed_there.values() if host.authorities] == [None, None]
+        assert [listed_there[name].gaps for name in listed_here] == [host.gaps for host in listed_here.values()]
+        assert local.host("nowhere.test") is remote.host("nowhere.test") is None
+        assert (local.met("b.test"), remote.met("b.test"), remote.met("strange.test")) == (True, True, False)
+        for view, name in ((local, "a.test"), (remote, "strange.test")):
+            view.change_order(name, lambda _: NO_ORDER)
+            assert view.order(name) == NO_ORDER
 
 
 @pytest.mark.parametrize("words", [["urls"], ["show"], ["failures", "--retry"], ["status", "--json"], ["add"]])

@@ -6,8 +6,8 @@ admission; each of its incarnations raises a cell of its own.
 
 import asyncio
 import zlib
-from collections import OrderedDict
-from collections.abc import Mapping
+from collections import Counter, OrderedDict
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -16,13 +16,17 @@ from limpet.urlstore.cassandra import codec
 from limpet.urlstore.cassandra.batches import COUNT_HOSTS, UNRECORDED, Groups
 from limpet.urlstore.cassandra.guarded import each
 from limpet.urlstore.cassandra.led import Led
-from limpet.urlstore.cassandra.session import Session
+from limpet.urlstore.cassandra.session import Row, Session
 from limpet.urlstore.types import AuthorityRow, HostRow
 
 PARTS: Final = 16
 """Partitions of a shard's hosts; fixed for good."""
 
 KNOWN_MAX: Final = 65_536
+
+PAGE_ROWS: Final = 1_000
+LAST_NAME: Final = "\U0010ffff"
+"""Behind every name of a host."""
 
 
 def part_of(name: str) -> int:
@@ -61,6 +65,25 @@ class Hosts:
     async def hosts(self) -> list[HostRow]:
         """See `UrlStore.hosts`."""
         return [row for rows in await each(range(PARTS), self._of_part) for row in rows]
+
+    async def pages(self, rows_max: int = PAGE_ROWS) -> AsyncIterator[list[HostRow]]:
+        """Every host, some at a time, in bounded memory: in the order of parts, then of names."""
+        for part in range(PARTS):
+            place, after = {"shard": self._shard, "part": part}, ""
+            while after != LAST_NAME:
+                counted = await self._session.run("host_urls_after", **place, after=after, rows_max=rows_max)
+                until = LAST_NAME if len(counted) < rows_max else _whole_until(counted)
+                urls: Counter[str] = Counter()
+                for row in counted:
+                    urls[row["host"]] += row["urls"]
+                if len(urls) == 1 and until != LAST_NAME:  # more writers than rows were asked for
+                    rows = await self._session.run("host_urls_get", **place, host=until)
+                    urls[until] = sum(row["urls"] for row in rows)
+                kept = await self._session.run("hosts_between", **place, after=after, until=until)
+                data = {row["host"]: row["data"] for row in kept}
+                names = sorted(host for host in data.keys() | urls.keys() if host <= until)
+                yield [_row(host, data.get(host, b""), urls[host]) for host in names]
+                after = until
 
     async def _of_part(self, part: int) -> list[HostRow]:
         place = {"shard": self._shard, "part": part}
@@ -135,6 +158,13 @@ class Hosts:
 
     def _place(self, name: str) -> dict[str, int]:
         return {"shard": self._shard, "part": part_of(name)}
+
+
+def _whole_until(counted: Sequence[Row]) -> str:
+    """The last host of which all rows are there; the only one, when there is but one."""
+    last: str = counted[-1]["host"]
+    before: list[str] = [row["host"] for row in counted if row["host"] != last]
+    return before[-1] if before else last
 
 
 def _row(host: str, data: bytes, urls: int) -> HostRow:

@@ -18,9 +18,9 @@ from limpet.urlstore.cassandra.guarded import each
 from limpet.urlstore.cassandra.hosts import Hosts
 from limpet.urlstore.cassandra.moves import Moves
 from limpet.urlstore.cassandra.reading import PAGE, Standing, standing
-from limpet.urlstore.cassandra.rows import NOBODY
+from limpet.urlstore.cassandra.rows import NOBODY, url_row
 from limpet.urlstore.cassandra.session import Row, Session
-from limpet.urlstore.types import Lane
+from limpet.urlstore.types import Lane, UrlRow
 
 REARMABLE: Final = frozenset({State.FAILED, State.PARKED, State.REVIEW, State.GONE, State.CANCELLED})
 SCANS_MAX: Final = 64
@@ -142,6 +142,12 @@ class Operator:
             return await self._rearm(row, Actor.OPERATOR, Lane.SOON, now_us)
 
         return sum(await self._groups.each(REARM, dict.fromkeys(fps), rearm))
+
+    async def waiting(self, authority: str) -> AsyncGenerator[list[UrlRow], None]:
+        """Rows of an authority that wait or are leased, a page at a time: lane by lane, in the order of their times."""
+        async with aclosing(self._of_authority(authority)) as pages:
+            async for rows in pages:
+                yield [url_row(row) for row in rows]
 
     async def close(self) -> None:
         """Let go of the passes that are open."""

@@ -62,7 +62,7 @@ class CassandraUrlStore:
         self.core = Core(session, shard, self.books, clock=clock, random=random, owner=epoch is not None, groups=groups)
         self._view = View(session, shard, self.core.index)
         self._unparsed = Unparsed(session, shard, self.books.parse)
-        self._operator = Operator(
+        self.operator = Operator(
             session,
             self.books.hosts,
             self.books.exits,
@@ -84,7 +84,7 @@ class CassandraUrlStore:
 
     async def close(self) -> None:
         """The end of this object; the session stays open."""
-        await self._operator.close()
+        await self.operator.close()
         await self.flush()
 
     async def recount(self, parser_version: int, *, grace_us: int = 0) -> None:
@@ -162,11 +162,11 @@ class CassandraUrlStore:
 
     async def rearm_denied(self, authority: str, now_us: int) -> int:
         """See `UrlStore.rearm_denied`."""
-        return await self._operator.rearm_denied(authority, now_us)
+        return await self.operator.rearm_denied(authority, now_us)
 
     async def wait_out(self, authority: str, reason: str, now_us: int) -> int:
         """See `UrlStore.wait_out`."""
-        return await self._operator.wait_out(authority, reason, now_us)
+        return await self.operator.wait_out(authority, reason, now_us)
 
     # -- politeness state --------------------------------------------------------------------------------------------
     async def host(self, host: str) -> HostRow | None:
@@ -320,19 +320,19 @@ class CassandraUrlStore:
     # -- operator ----------------------------------------------------------------------------------------------------
     async def cancel(self, host: str, reason: str, now_us: int, limit: int) -> int:  # noqa: ARG002 - the port's
         """See `UrlStore.cancel`."""
-        return await self._operator.cancel(host, reason, limit)
+        return await self.operator.cancel(host, reason, limit)
 
     async def uncancel(self, host: str, reason: str, now_us: int, limit: int) -> int:
         """See `UrlStore.uncancel`."""
-        return await self._operator.uncancel(host, reason, now_us, limit)
+        return await self.operator.uncancel(host, reason, now_us, limit)
 
     async def cancelled_hosts(self, reason: str) -> list[str]:
         """See `UrlStore.cancelled_hosts`."""
-        return await self._operator.cancelled_hosts(reason)
+        return await self.operator.cancelled_hosts(reason)
 
     async def rearm(self, fps: Sequence[bytes], now_us: int) -> int:
         """See `UrlStore.rearm`."""
-        return await self._operator.rearm(fps, now_us)
+        return await self.operator.rearm(fps, now_us)
 
     def _ended(self, row: Row) -> None:
         """The operator took a leased row out."""

@@ -1,12 +1,14 @@
 """Listings over all shards: every row once, clashing candidates too, whatever the pages."""
 
+import msgspec
 import pytest
 
 from contract.cassandra_room import Room, fresh_shard, with_session
+from contract.stores import outcome
 from limpet.model.lifecycle import State
-from limpet.urlstore import HostRow, Reject
+from limpet.urlstore import Completion, HostRow, Reject
 from limpet.urlstore.cassandra import CassandraSettings, Session
-from limpet.urlstore.cassandra.walk import walk_rows
+from limpet.urlstore.cassandra.walk import walk_fetched, walk_rows
 
 pytestmark = pytest.mark.servers
 
@@ -27,6 +29,35 @@ def test_a_walk_meets_every_row_of_every_shard_once(cassandra_crawl: CassandraSe
         assert {row.fp for row in parked if row.host == other.host} == set(fps[3:])
 
     with_session(cassandra_crawl, scenario)
+
+
+@pytest.mark.parametrize("page_rows", [1, 2, 1_000])
+def test_outcomes_come_whole_whatever_the_pages(cassandra_crawl: CassandraSettings, page_rows: int) -> None:
+    """All of a URL together, with the state that each gave it; a URL without any, too."""
+
+    async def scenario(session: Session) -> None:
+        one = Room(session, fresh_shard())
+        fps = await one.admit(1, 2, due_us=0)
+        for state in (State.DUE, State.DUE, State.GONE):
+            (claim,) = await one.claim(1)
+            now_us = one.clock.wall_us()
+            end = Completion(claim=claim, state=state, now_us=now_us, outcome=outcome(claim, now_us))
+            assert await one.core.completions.complete(end)
+        found = [fetched async for page in walk_fetched(session, [one.shard]) for fetched in page]
+        ours = {fetched.row.fp: fetched for fetched in found if fetched.row.host == one.host}
+        assert len(found) == len({fetched.row.fp for fetched in found})
+        assert sorted(ours) == sorted(fps)
+        counts = sorted(len(fetched.outcomes) for fetched in ours.values())
+        assert sum(counts) == 3
+        for fetched in ours.values():
+            assert [found for found, _ in fetched.outcomes] == await one.view.outcomes(fetched.row.fp)
+        assert sorted(state.value for fetched in ours.values() for _, state in fetched.outcomes) == [
+            "due",
+            "due",
+            "gone",
+        ]
+
+    with_session(msgspec.structs.replace(cassandra_crawl, page_rows=page_rows), scenario)
 
 
 @pytest.mark.parametrize("rows_max", [2, 3, 1_000])

@@ -222,6 +222,10 @@ def assert_verbs_read(config: Path, states: dict[str, str]) -> None:
     assert shown["via"] in states
     unknown = limpet("show", "--config", config, "http://127.0.0.1/nowhere", "--json")
     assert (unknown.returncode, json.loads(unknown.stdout)["known"]) == (2, False)
+    hosts = json.loads(limpet("report", "--config", config, "--by", "host", "--json").stdout)
+    assert sum(host["urls"] for host in hosts) == len(states)
+    reasons = limpet("report", "--config", config, "--by", "reason").stdout
+    assert f"fetched\t{list(states.values()).count('fetched')}\t-\t-" in reasons
     failed = limpet("failures", "--config", config, "--json")
     assert (failed.returncode, states_in(failed)) == (1, dict.fromkeys(gone, "gone"))
     assert limpet("failures", "--config", config, "--retry").stdout == f"{len(gone)} URLs due again\n"

@@ -240,7 +240,7 @@ def _add_log(verbs: _Verbs) -> None:
 
 
 def _add_report(verbs: _Verbs) -> None:
-    report = _listing(verbs, "report", "URLs, fetches and bytes by host, status, content type or reason")
+    report = _placed(verbs, "report", "URLs, fetches and bytes by host, status, content type or reason", epilog=_WALK)
     report.add_argument("--by", choices=REPORTS, required=True, help="what to count by")
 
 

@@ -2,22 +2,26 @@
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
 from limpet.assembly.hostjudge import HostJudge, HostNow, Served, Waiting
 from limpet.assembly.places import shard_of_url
+from limpet.cli.clustersums import odd_robots_of, sums_of
 from limpet.cli.crawlview import Known, Unparsed
 from limpet.clock import DurableClock, SystemClock
 from limpet.cluster.remote import Queue, RemoteCrawl, open_remote
 from limpet.cluster.settings import load_cluster_settings, process_settings
 from limpet.config import Facts, Settings
+from limpet.embedded.sums import Sum
 from limpet.model.events import decode_fetched
 from limpet.model.identity import Fingerprinter, identity_key
 from limpet.model.lifecycle import State
 from limpet.model.urls import split
 from limpet.politeness.orders import NO_ORDER, HostOrder, Orders
+from limpet.robots import Oddity
 from limpet.runtime import SystemRandom, ThreadRunner
 from limpet.urlstore import AuthorityRow, UrlRow
 
@@ -55,6 +59,18 @@ class ClusterView:
     def damages(self) -> list[str]:
         """See `CrawlView.damages`."""
         return self._ask(self._crawl.damages())
+
+    def sums(self, by: str) -> dict[str, Sum]:
+        """See `CrawlView.sums`. One walk."""
+        return sums_of(by, self._pages(self._crawl.fetched()))
+
+    def rejected(self) -> Counter[str]:
+        """See `CrawlView.rejected`."""
+        return self._ask(self._crawl.rejected())
+
+    def odd_robots(self) -> dict[Oddity, int]:
+        """See `CrawlView.odd_robots`."""
+        return odd_robots_of(self._pages(self._crawl.robots()))
 
     def known(self, url: str) -> Known | None:
         """See `CrawlView.known`. A few reads of single partitions, one after the other."""

@@ -4,6 +4,7 @@ What is listed comes piece by piece, so that no listing needs memory for all of 
 its token ring, a folder in that of admission, shard by shard.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from typing import Protocol
 
@@ -11,9 +12,11 @@ import msgspec
 
 from limpet.assembly.hostjudge import HostNow
 from limpet.config import Facts
+from limpet.embedded.sums import Sum
 from limpet.model.lifecycle import State
 from limpet.model.outcome import Outcome
 from limpet.politeness.orders import HostOrder
+from limpet.robots import Oddity
 from limpet.urlstore import AuthorityRow, HostRow, ParseOutput, UrlRow
 
 
@@ -59,6 +62,19 @@ class CrawlView(Protocol):
 
     def damages(self) -> list[str]:
         """Damage that recovery found in segments and kept: `SEGMENT at byte N`."""
+        ...
+
+    # -- sums --------------------------------------------------------------------------------------------------------
+    def sums(self, by: str) -> dict[str, Sum]:
+        """URLs, fetches and bytes by `host`, `status`, `mime` or `reason`."""
+        ...
+
+    def rejected(self) -> Counter[str]:
+        """How many links each rule turned away."""
+        ...
+
+    def odd_robots(self) -> dict[Oddity, int]:
+        """How many servers have a robots.txt that cannot be read as one, by what it is."""
         ...
 
     # -- one URL -----------------------------------------------------------------------------------------------------

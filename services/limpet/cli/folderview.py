@@ -1,7 +1,9 @@
 """`CrawlView` of a crawl folder, over read-only views of its shards."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
+from typing import Final
 
 from limpet.assembly.hostjudge import HostNow
 from limpet.assembly.places import shard_of_host
@@ -16,12 +18,16 @@ from limpet.embedded.folder import Folder
 from limpet.embedded.hostsview import HostsView
 from limpet.embedded.lock import lock_holder
 from limpet.embedded.orderbook import OrderBook
+from limpet.embedded.sums import Sum, by_host, by_mime, by_reason, by_status, odd_robots
 from limpet.embedded.views import ShardViews
 from limpet.model.lifecycle import State
 from limpet.model.urls import split
 from limpet.politeness.orders import NO_ORDER, HostOrder
+from limpet.robots import Oddity
 from limpet.urlstore import UrlRow
 from limpet.urlstore.sqlite import reading
+
+_SUMS: Final = {"host": by_host, "status": by_status, "mime": by_mime, "reason": by_reason}
 
 
 class FolderView:
@@ -52,6 +58,18 @@ class FolderView:
     def damages(self) -> list[str]:
         """See `CrawlView.damages`."""
         return questions.damages(self._views)
+
+    def sums(self, by: str) -> dict[str, Sum]:
+        """See `CrawlView.sums`."""
+        return _SUMS[by](self.folder)
+
+    def rejected(self) -> Counter[str]:
+        """See `CrawlView.rejected`."""
+        return questions.rejects_by_rule(self._views)
+
+    def odd_robots(self) -> dict[Oddity, int]:
+        """See `CrawlView.odd_robots`."""
+        return odd_robots(self.folder)
 
     def known(self, url: str) -> Known | None:
         """See `CrawlView.known`. Row, politeness and robots are of one moment."""

@@ -1,6 +1,7 @@
 """A cluster's crawl as a verb reads it: facts, stores and archive, without joining a group or taking a lease."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Collection
 from contextlib import aclosing, asynccontextmanager
 from functools import partial
@@ -34,7 +35,7 @@ from limpet.urlstore.cassandra.guarded import each
 from limpet.urlstore.cassandra.hosts import Hosts
 from limpet.urlstore.cassandra.leases import CassandraLeaseTable
 from limpet.urlstore.cassandra.snapshots import Snapshot, status
-from limpet.urlstore.cassandra.walk import walk_rows
+from limpet.urlstore.cassandra.walk import Fetched, walk_fetched, walk_rows
 
 QUEUE_ROWS_MAX: Final = 10_000
 
@@ -75,6 +76,23 @@ class RemoteCrawl:
     def rows(self, states: Collection[State] | None = None) -> AsyncIterator[list[UrlRow]]:
         """Every row, or those of some states, a page at a time: one walk over the whole keyspace in any case."""
         return walk_rows(self._session, range(self.facts.shards), states)
+
+    def fetched(self) -> AsyncIterator[list[Fetched]]:
+        """Every row with its outcomes, a page at a time: one walk over the whole keyspace."""
+        return walk_fetched(self._session, range(self.facts.shards))
+
+    async def rejected(self) -> Counter[str]:
+        """How many links each rule turned away."""
+        counts: Counter[str] = Counter()
+        for shard in range(self.facts.shards):
+            counts.update(await self.store(shard).books.rejects.by_rule())
+        return counts
+
+    async def robots(self) -> AsyncIterator[list[AuthorityRow]]:
+        """What robots remembers, some servers at a time: a walk over all servers, never over URLs."""
+        for shard in range(self.facts.shards):
+            async for rows in self.store(shard).books.hosts.robots_pages():
+                yield rows
 
     async def jobs_in_review(self) -> AsyncIterator[list[Job]]:
         """Parse jobs that wait for a person, shard by shard."""

@@ -86,7 +86,7 @@ def _add_up(folder: Folder, query: Query, names_max: int | None = NAMES_MAX) -> 
         found = pool.map(lambda part: _add_up_part(folder, part, query, names_max), parts)
         total: dict[str, Sum] = {}
         for part in found:
-            _merge(total, part.items(), names_max)
+            merge(total, part.items(), names_max)
     return total
 
 
@@ -94,11 +94,12 @@ def _add_up_part(folder: Folder, shards: Iterable[int], query: Query, names_max:
     total: dict[str, Sum] = {}
     with ShardViews(folder) as views:
         for shard in shards:
-            _merge(total, views.read_one(shard, lambda reader: list(query(reader))), names_max)
+            merge(total, views.read_one(shard, lambda reader: list(query(reader))), names_max)
     return total
 
 
-def _merge(total: dict[str, Sum], found: Found, names_max: int | None) -> None:
+def merge(total: dict[str, Sum], found: Found, names_max: int | None) -> None:
+    """Add what was found; names beyond `names_max` together."""
     for name, one in found:
         shown = name[:NAME_CHARS_MAX] or NONE
         if names_max is not None and shown not in total and len(total) >= names_max:

@@ -1,5 +1,6 @@
 """A cluster's crawl whose stores are the files of a folder: what `ClusterView` asks, without servers."""
 
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection
 
 from limpet.assembly.places import shard_of_host
@@ -15,6 +16,7 @@ from limpet.runtime.sqlitefile import SqliteFile
 from limpet.schemas.sqlite import shard_schema
 from limpet.testing.chance import SeededRandom
 from limpet.urlstore import AuthorityRow, HostRow, Job, UrlRow
+from limpet.urlstore.cassandra.walk import Fetched
 from limpet.urlstore.sqlite import SqliteUrlStore, reading
 
 
@@ -58,6 +60,25 @@ class FolderCrawl:
         """See `RemoteCrawl.rows`."""
         for shard in range(self.facts.shards):
             yield [row for row in await self.store(shard).rows() if states is None or row.state in states]
+
+    async def fetched(self) -> AsyncIterator[list[Fetched]]:
+        """See `RemoteCrawl.fetched`."""
+        async for page in self.rows():
+            found = [(row, await self.store(shard_of_host(row.host, self.facts)).outcomes(row.fp)) for row in page]
+            yield [Fetched(row, tuple((one, State.FETCHED) for one in outcomes)) for row, outcomes in found]
+
+    async def rejected(self) -> Counter[str]:
+        """See `RemoteCrawl.rejected`."""
+        counts: Counter[str] = Counter()
+        for shard in range(self.facts.shards):
+            for reject in await self.store(shard).rejects():
+                counts[reject.rule] += reject.count
+        return counts
+
+    async def robots(self) -> AsyncIterator[list[AuthorityRow]]:
+        """See `RemoteCrawl.robots`."""
+        async for page in self.hosts():
+            yield [row for _, rows in page for row in rows]
 
     async def jobs_in_review(self) -> AsyncIterator[list[Job]]:
         """See `RemoteCrawl.jobs_in_review`."""

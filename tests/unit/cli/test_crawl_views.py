@@ -12,7 +12,8 @@ import pytest
 
 from integration.crawl_maker import Sent, answer, make_crawl, robots
 from limpet.assembly.hostjudge import HostNow
-from limpet.cli.arguments import parse_arguments
+from limpet.assembly.places import shard_of_host
+from limpet.cli.arguments import REPORTS, parse_arguments
 from limpet.cli.clusterview import ClusterView
 from limpet.cli.crawlview import CrawlView, Known
 from limpet.cli.folderview import FolderView
@@ -21,13 +22,15 @@ from limpet.cli.printing import print_json, print_json_list
 from limpet.cluster.remote import RemoteCrawl
 from limpet.config import Settings
 from limpet.embedded.folder import Folder
+from limpet.embedded.sums import Sum
 from limpet.embedded.views import ShardViews
 from limpet.model.errors import UsageError
 from limpet.model.events import DocumentFetched, encode
 from limpet.model.lifecycle import State
 from limpet.politeness.orders import NO_ORDER, HostOrder
+from limpet.robots import HttpAnswer, RobotsState, Settled, advance, next_step
 from limpet.segments import Location
-from limpet.urlstore import DAMAGED_SEGMENT, Job, Reject
+from limpet.urlstore import DAMAGED_SEGMENT, AuthorityRow, Job, Reject
 from unit.cli.folder_crawl import FolderCrawl
 
 SENT = (
@@ -79,6 +82,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
             await store.notify(DAMAGED_SEGMENT, "", f"A-{shard}.warc.gz at byte 5", "", 10)
         job = Job(fp=page.fp, fetched_us=9, event=encode(page), attempt=3, due_us=0, reason="odd", state="review")
         await crawl.store(0).put_job(job)
+        settled = next_step(0, HttpAnswer(200, body=b"<html>no rules here</html>"))
+        assert isinstance(settled, Settled)
+        kept = msgspec.msgpack.encode(advance(RobotsState(), settled, 10**15, 0.0))
+        row = AuthorityRow(authority="http://b.test", host="b.test", robots=kept, robots_digest=settled.digest)
+        await crawl.store(shard_of_host("b.test", made.facts)).put_authority(row)
         await crawl.close()
 
     asyncio.run(fill())
@@ -116,6 +124,25 @@ def test_both_views_know_the_same_of_a_url(folder: Folder, url: str) -> None:
         assert known == remote.known(url)
         assert len(known.outcomes) == (2 if url.endswith("again") else 1)
         assert local.known(LEFT_OUT) is remote.known(LEFT_OUT) is None
+
+
+@pytest.mark.parametrize("by", REPORTS)
+def test_both_views_add_up_the_same(folder: Folder, by: str) -> None:
+    """URLs with their states, fetches and bytes; links that rules turned away; servers with an odd robots.txt."""
+    with views(folder) as (local, remote):
+        found = local.sums(by)
+        assert {name: told(one) for name, one in found.items()} == {
+            name: told(one) for name, one in remote.sums(by).items()
+        }
+        assert sum(one.urls for one in found.values()) == 4
+        assert (by == "reason") or sum(one.fetches for one in found.values()) == 5
+        assert local.rejected() == remote.rejected() == {"repeats": 2}
+        assert local.odd_robots() == remote.odd_robots() == {"html": 1}
+
+
+def told(one: Sum) -> tuple[int, int, int, dict[str, int]]:
+    """A sum, without states that nothing is in."""
+    return one.urls, one.fetches, one.wire_bytes, {state: urls for state, urls in one.states.items() if urls}
 
 
 def held_back(host: HostNow) -> HostNow:

@@ -122,6 +122,12 @@ class Hosts:
 
         return [row for rows in await each(range(PARTS), of_part) for row in rows]
 
+    async def robots_pages(self) -> AsyncIterator[list[AuthorityRow]]:
+        """Authorities of which robots remembers something, some at a time."""
+        for part in range(PARTS):
+            async for rows in self._session.pages("authorities_of_part", shard=self._shard, part=part):
+                yield [codec.authority(row["data"]) for row in rows if row["data"]]
+
     async def of_host(self, host: str) -> list[str]:
         """The authorities of a host."""
         rows = await self._session.run("authorities_of_host", shard=self._shard, host=host)

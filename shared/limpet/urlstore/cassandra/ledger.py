@@ -95,6 +95,15 @@ class Rejects:
         rows = await self._session.run("rejects_of_host", **place, host=host)
         return sorted({row["rule"] for row in rows if url in codec.texts(row["samples"])})
 
+    async def by_rule(self) -> Counter[str]:
+        """How many links each rule turned away."""
+        counts: Counter[str] = Counter()
+        for part in range(PARTS):
+            async for rows in self._session.pages("rejects_of_part", shard=self._shard, part=part):
+                for row in rows:
+                    counts[row["rule"]] += row["count"]
+        return counts
+
     async def _of_part(self, part: int) -> list[tuple[str, str, int, list[str]]]:
         rows = await self._session.run("rejects_of_part", shard=self._shard, part=part)
         return [(row["host"], row["rule"], row["count"], codec.texts(row["samples"])) for row in rows]

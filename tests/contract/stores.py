@@ -16,7 +16,7 @@ from limpet.runtime.sqliteopen import Synchronous
 from limpet.schemas.sqlite import shard_schema
 from limpet.segments.port import Location
 from limpet.testing.chance import SeededRandom
-from limpet.urlstore import Candidate, Claim, Completion, Job, ParseOutput, UrlStore
+from limpet.urlstore import Candidate, Claim, Completion, Job, ParseOutput, RobotsFetch, UrlStore
 from limpet.urlstore.cassandra import CassandraSettings, CassandraUrlStore, Session
 from limpet.urlstore.sqlite import SqliteUrlStore
 
@@ -205,6 +205,18 @@ def retried(claim: Claim, now_us: int, due_us: int, failures: int = 1) -> Comple
     return Completion(
         claim=claim, state=State.DUE, now_us=now_us, reason="connect", due_us=due_us, failures=failures, outcome=failure
     )
+
+
+def robots_fetch(fetched_us: int, host: str = "a.example", **changes: Any) -> RobotsFetch:
+    """A robots.txt that was asked for and archived."""
+    values: dict[str, Any] = {
+        "fp": b"",
+        "fetched_us": fetched_us,
+        "url": f"https://{host}/robots.txt",
+        "status": 200,
+        "location": Location("segment.warc.gz", fetched_us, 100),
+    }
+    return RobotsFetch(outcome=Outcome(**(values | changes)), hops="LP", via=f"https://{host}/1", cause=fp(1))
 
 
 def output(number: int, fetched_us: int, **changes: Any) -> ParseOutput:

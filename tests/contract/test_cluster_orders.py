@@ -11,7 +11,7 @@ from limpet.clock import DurableClock, SystemClock
 from limpet.cluster.errands import CassandraErrands
 from limpet.cluster.orders import CassandraOrders
 from limpet.cluster.waiting import Waits
-from limpet.crawlnode.errands import NotAsked
+from limpet.crawlnode.errands import Errand, NotAsked
 from limpet.model.errors import UsageError
 from limpet.politeness.orders import HostOrder, Orders
 from limpet.robots import NetworkFailure, RobotsAnswer
@@ -19,7 +19,7 @@ from limpet.urlstore.cassandra import CassandraSettings, Session
 
 pytestmark = pytest.mark.servers
 
-URL = "http://a.example/robots.txt"
+ERRAND = Errand(url="http://a.example/robots.txt", hops="LPR", via="http://b.example/robots.txt", cause=b"cause")
 
 
 def play(settings: CassandraSettings, scenario: Callable[[Session], Awaitable[None]]) -> None:
@@ -95,11 +95,11 @@ class Node:
             clock=DurableClock(SystemClock()),
             name=name,
         )
-        self.asked: list[tuple[str, float]] = []
+        self.asked: list[tuple[Errand, float]] = []
 
-    async def run(self, url: str, until: float) -> RobotsAnswer | NotAsked | None:
+    async def run(self, errand: Errand, until: float) -> RobotsAnswer | NotAsked | None:
         """The owner's way to fetch."""
-        self.asked.append((url, until - SystemClock().monotonic()))
+        self.asked.append((errand, until - SystemClock().monotonic()))
         return NetworkFailure("refused") if len(self.asked) == 1 else NotAsked("breaker", wait_us=5)
 
 
@@ -111,9 +111,9 @@ def test_the_owner_of_a_host_runs_the_errand_once(cassandra_crawl: CassandraSett
             Node(session, name, frozenset({shard})) for name, shard in (("o", 1), ("s", 0), ("a", 0))
         )
         serving = [asyncio.ensure_future(node.errands.serve(node.run)) for node in (owner, stranger)]
-        assert await asker.errands.ask(URL) == NetworkFailure("refused")
-        assert await asker.errands.ask(URL) == NotAsked("breaker", wait_us=5)
-        assert [url for url, _ in owner.asked] == [URL, URL]
+        assert await asker.errands.ask(ERRAND) == NetworkFailure("refused")
+        assert await asker.errands.ask(ERRAND) == NotAsked("breaker", wait_us=5)
+        assert [errand for errand, _ in owner.asked] == [ERRAND, ERRAND]
         assert all(80 < seconds < 90 for _, seconds in owner.asked)
         assert stranger.asked == []
         for task in serving:
@@ -127,7 +127,7 @@ def test_who_stops_waits_for_no_errand(cassandra_crawl: CassandraSettings) -> No
 
     async def scenario(session: Session) -> None:
         node = Node(session, "a", frozenset())
-        waiting = asyncio.ensure_future(node.errands.ask(URL))
+        waiting = asyncio.ensure_future(node.errands.ask(ERRAND))
         await SystemClock().sleep(0.2)
         node.errands.stop()
         async with asyncio.timeout(5):

@@ -21,6 +21,7 @@ from contract.stores import (
     interrupt,
     outcome,
     retried,
+    robots_fetch,
     run,
 )
 from limpet.model.lifecycle import IllegalTransitionError, State
@@ -30,6 +31,8 @@ from limpet.urlstore import (
     HostRow,
     UrlStore,
 )
+
+DAY_US = 86_400_000_000
 
 # -- completion --------------------------------------------------------------------------------------------------------
 ENDS: list[tuple[State, dict[str, Any]]] = [
@@ -250,5 +253,25 @@ def test_authorities_are_stored(rig: StoreRig) -> None:
         assert await store.authority(A) == changed
         await store.admit([candidate(2, B)], now_us=1)
         assert await store.authority(B) == AuthorityRow(authority=B, host="b.example")
+
+    run(rig, scenario)
+
+
+def test_requests_for_robots_are_kept_and_counted_once(rig: StoreRig) -> None:
+    """By URL and time; each counts among the requests of its day, unless none went out."""
+
+    async def scenario(store: UrlStore) -> None:
+        first, second = robots_fetch(7 * DAY_US + 5), robots_fetch(7 * DAY_US + 5, "b.example")
+        redirected = robots_fetch(8 * DAY_US, url=f"{A}/{'long' * 3000}")
+        unsent = robots_fetch(8 * DAY_US + 1, status=0, failure="dns", location=None)
+        for fetch in (redirected, second, first, unsent):
+            assert await store.put_robots_fetch(fetch) is True
+        assert await store.put_robots_fetch(first) is False
+        assert await store.has_robots_fetch(first.outcome.url, 7 * DAY_US + 5) is True
+        assert await store.has_robots_fetch(first.outcome.url, 7 * DAY_US + 6) is False
+        found = await store.robots_fetches()
+        assert sorted(found[:2], key=lambda one: one.outcome.url) == [first, second]
+        assert found[2:] == [redirected, unsent]
+        assert [await store.requests(day) for day in (6, 7, 8)] == [0, 2, 1]
 
     run(rig, scenario)

@@ -13,6 +13,7 @@ from contract.stores import (
     fp,
     job,
     output,
+    robots_fetch,
     run,
     settle,
 )
@@ -41,6 +42,7 @@ def test_what_was_acknowledged_survives_the_death_of_the_owner(rig: StoreRig) ->
         await store.notify("k", "h", "r", "s", 1)
         await store.put_repair(RepairItem(kind="k", subject="s", detail="d", created_us=1))
         await store.put_authority(AuthorityRow(authority=A, host="a.example", robots=b"r"))
+        await store.put_robots_fetch(robots_fetch(15))
         before = await _everything(store)
         await rig.kill()
         store = await rig.open()
@@ -126,4 +128,6 @@ async def _everything(store: UrlStore) -> dict[str, object]:
         "counters": await store.counters(),
         "output": await store.output(fp(0), 20, 1),
         "leased": await store.leased_hosts(),
+        "robots": await store.robots_fetches(),
+        "requests": await store.requests(0),
     }

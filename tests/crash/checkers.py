@@ -157,6 +157,20 @@ def orphans(evidence: Evidence) -> Iterator[str]:
             yield f"orphan record: the index of {name} has not one line a response"
 
 
+def unlogged(evidence: Evidence) -> Iterator[str]:
+    """Every record of a robots.txt has its line, every line the record it names, and what has either was counted."""
+    lines = {(url, at): place for url, at, place in evidence.lines}
+    records = {(r.url, r.date_us): r.place for r in evidence.records if r.url.endswith(ROBOTS)}
+    for url, at in records.keys() - lines.keys():
+        yield f"unlogged robots.txt: the record of {url} at {at} has no line"
+    for key, place in lines.items():
+        if place != records.get(key):
+            yield f"phantom line: {key} is said to be at {place}, and is at {records.get(key)}"
+    sent = len(lines) + len(evidence.facts)
+    if evidence.requests != sent:
+        yield f"miscount: {evidence.requests} requests were counted, {sent} have an outcome or a line"
+
+
 def _needs_none(evidence: Evidence, record: Record, known: set[tuple[str, int]]) -> bool:
     """Whether a record may be without an outcome: robots.txt, attempts that settle nothing, what reads badly."""
     host = evidence.world.by_name[record.url.split("/")[2]]
@@ -298,6 +312,7 @@ CHECKERS: Final[tuple[Checker, ...]] = (
     doubles,
     stale_overwrites,
     orphans,
+    unlogged,
     ghosts,
     too_many,
     impolite,

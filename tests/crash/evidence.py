@@ -117,6 +117,19 @@ class Evidence:
         return [_fact(*values) for values in found]
 
     @cached_property
+    def lines(self) -> list[tuple[str, int, tuple[str, int, int] | None]]:
+        """(URL, fetch time, place of its record) of every request for a robots.txt that has a line."""
+        found = [msgspec.msgpack.decode(data)["outcome"] for (data,) in self._all("SELECT data FROM robots_fetch")]
+        return [
+            (one["url"], one["fetched_us"], _place(one["location"]) if "location" in one else None) for one in found
+        ]
+
+    @cached_property
+    def requests(self) -> int:
+        """Requests that were counted, of all days."""
+        return sum(count for (count,) in self._all("SELECT requests FROM day"))
+
+    @cached_property
     def records(self) -> list[Record]:
         """Every response record, sealed or not."""
         return [

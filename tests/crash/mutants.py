@@ -11,7 +11,7 @@ import msgspec
 from limpet.admission.service import Admission
 from limpet.bus import Position, Producer
 from limpet.crawlnode.blocks import Blocks
-from limpet.crawlnode.exchange import Exchange, Sent, _meta
+from limpet.crawlnode.exchange import Exchange, Sent, _meta, _outcome
 from limpet.crawlnode.health import Health
 from limpet.crawlnode.robots import RobotsDesk
 from limpet.crawlnode.service import CrawlNode
@@ -139,7 +139,7 @@ class AnnouncingExchange(Exchange):
         steps = self._steps
         verdict = self._judge(sent)
         if isinstance(steps, PublishBeforeAppend) and steps.next.segment and verdict.state is State.FETCHED:
-            members, outcome = self._archivist.members(sent.capture, _meta(sent), self._outcome(sent, verdict, None))
+            members, outcome = self._archivist.members(sent.capture, _meta(sent), _outcome(sent, verdict))
             assert isinstance(members[0], bytes)
             place = msgspec.structs.replace(steps.next, length=len(members[0]))
             event = self._event(sent.claim, msgspec.structs.replace(outcome, location=place))
@@ -334,11 +334,18 @@ class ShortHold(Recovery):
 
 
 # -- recovery ----------------------------------------------------------------------------------------------------------
-class AdoptsNothing(Recovery):
+class AdoptsRobotsOnly(Recovery):
     """Leaves intact records without an outcome where they are, and fetches their URLs again."""
 
-    async def _adopt(self, name: str, span: Any) -> int:  # noqa: ARG002 - see `Recovery`
-        return 0
+    async def _is_orphan(self, span: Any) -> bool:
+        return "limpet-kind: robots" in span.metadata.block_start.decode() and await super()._is_orphan(span)
+
+
+class AdoptsNoRobots(Recovery):
+    """Leaves a record of a robots.txt without its line."""
+
+    async def _is_orphan(self, span: Any) -> bool:
+        return "limpet-kind: robots" not in span.metadata.block_start.decode() and await super()._is_orphan(span)
 
 
 class AdoptsEverything(Recovery):

@@ -229,6 +229,9 @@ def test_every_crash_point_is_passed() -> None:
             rehearsal.live(counted)
             rehearsal.later(DAY_SECONDS)
     with Rehearsal.of(small_web()) as rehearsal:
+        rehearsal.live(ScriptedDeath("fetch.line.before", 1))  # a robots.txt in the archive, without its line
+        rehearsal.live(counted)
+    with Rehearsal.of(small_web()) as rehearsal:
         rehearsal.live(ScriptedDeath("fetch.publish.after", 1))  # in the archive, announced, not completed
         rehearsal.live(counted)
         forget_output(rehearsal)

@@ -120,8 +120,14 @@ BROKEN = [
     ),
     Broken(
         "records without an outcome left alone",
-        broken(recovery=mutants.AdoptsNothing),
+        broken(recovery=mutants.AdoptsRobotsOnly),
         "orphan record",
+        "fetch.append",
+    ),
+    Broken(
+        "a robots.txt in the archive alone",
+        broken(recovery=mutants.AdoptsNoRobots),
+        "unlogged robots.txt",
         "fetch.append",
     ),
     Broken(

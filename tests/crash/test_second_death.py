@@ -13,7 +13,7 @@ from limpet.testing.chance import SeededRandom
 from limpet.testing.death import CountingMortality
 
 DEATHS_IN_A_ROW = 6
-STEPS = ("waits", "cut", "publish", "adopt", "seal", "expire")
+STEPS = ("waits", "cut", "publish", "adopt", "line", "seal", "expire")
 RECOVERY = {f"recover.{step}.{side}" for step in STEPS for side in ("before", "after")}
 
 

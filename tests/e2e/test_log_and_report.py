@@ -62,15 +62,23 @@ def test_a_follower_misses_nothing_and_repeats_nothing(tmp_path: Path) -> None:
 
 def _check_lines(lines: list[str], fetched: set[str], denied: set[str]) -> None:
     """By time; each URL is there with its code, and each was reached from a seed."""
-    rows = [line.split() for line in lines]
-    assert {len(row) for row in rows} == {COLUMNS}
-    assert [row[0] for row in rows] == sorted(row[0] for row in rows)
+    everything = [line.split() for line in lines]
+    assert {len(row) for row in everything} == {COLUMNS}
+    assert [row[0] for row in everything] == sorted(row[0] for row in everything)
+    rows = [row for row in everything if not _is_robots(row)]
+    asked = [row for row in everything if _is_robots(row)]
+    assert all(row[3].endswith("/robots.txt") and row[5] in {row[3] for row in rows} for row in asked)
+    assert {row[3].split("/")[2] for row in rows} == {row[3].split("/")[2] for row in asked}
     assert {row[3] for row in rows if int(row[1]) > 0} == fetched
     assert {row[3] for row in rows if row[1] == "-9998"} == denied
     found_on = {row[3]: row[5] for row in rows}
     seeds = {url for url, via in found_on.items() if via == "-"}
     assert {row[10] for row in rows} <= seeds
     assert all(via in fetched for via in found_on.values() if via != "-")
+
+
+def _is_robots(row: list[str]) -> bool:
+    return row[4].endswith("P")
 
 
 def _check_json(folder: Path, lines: list[str]) -> None:
@@ -101,9 +109,13 @@ def _check_reports(folder: Path) -> None:
     assert [one["urls"] for one in found["host"]] == sorted((one["urls"] for one in found["host"]), reverse=True)
     assert limpet("report", folder, "--by", "host").stdout.startswith("host\tURLs\tfetches\tbytes\n")
     assert sum(one["fetches"] for one in found["status"]) == len(
-        [line for line in limpet("log", folder).stdout.splitlines() if not line.split()[1].startswith("-9998")]
+        [row for row in _rows(folder) if not row[1].startswith("-9998") and not _is_robots(row)]
     )
     assert listed(folder, "leased") == set()
+
+
+def _rows(folder: Path) -> list[list[str]]:
+    return [line.split() for line in limpet("log", folder).stdout.splitlines()]
 
 
 def test_an_unknown_url_is_told_of_in_json(tmp_path: Path) -> None:

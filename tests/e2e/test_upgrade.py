@@ -24,6 +24,9 @@ OLD_SHARD = 6
 """The shard of the only host."""
 
 
+NEWER = FROZEN.with_name("schema3.tar.xz")
+
+
 def page(title: str, *targets: str) -> bytes:
     """A page with links."""
     return ok(f"<title>{title}</title>{''.join(f'<a href={target}>x</a>' for target in targets)}".encode())
@@ -44,13 +47,19 @@ SITE = Site(
 
 @pytest.fixture
 def old(tmp_path: Path) -> Path:
-    """The frozen folder. The public suffix list of its facts is this machine's: an address has no suffix to move by."""
-    with tarfile.open(FROZEN) as archive:
-        archive.extractall(tmp_path, filter="data")
-    facts = tmp_path / "schema2" / "facts.json"
+    """The frozen folder of schema 2."""
+    return thawed(FROZEN, tmp_path)
+
+
+def thawed(archive: Path, into: Path) -> Path:
+    """A frozen folder. The public suffix list of its facts is this machine's: an address has no suffix to move by."""
+    with tarfile.open(archive) as file:
+        file.extractall(into, filter="data")
+    folder = into / archive.name.partition(".")[0]
+    facts = folder / "facts.json"
     kept = json.loads(facts.read_text()) | {"suffix_list_digest": suffix_list_digest()}
     facts.write_text(json.dumps(kept))
-    return tmp_path / "schema2"
+    return folder
 
 
 def shape(path: Path) -> dict[str, str]:
@@ -100,6 +109,24 @@ def test_the_steps_lead_to_the_very_schema_of_a_new_file(old: Path, tmp_path: Pa
     before = file.read_bytes()
     assert limpet("status", old).stderr == ""
     assert file.read_bytes() == before
+
+
+def test_a_crawl_of_schema_3_goes_on(tmp_path: Path) -> None:
+    """Its orders hold, what waited is fetched, and from now on requests for robots.txt are in the log."""
+    old = thawed(NEWER, tmp_path)
+    before = limpet("log", old)
+    assert (before.code, before.stdout.count("\n"), "/robots.txt" in before.stdout) == (0, 8, False), before
+    assert "32 shards are of this one's schema now" in before.stderr
+    assert "127.18.2.9: operator_block" in limpet("status", old).stdout
+    with RawSites({"site": SITE}) as sites:
+        result = limpet("crawl", "--into", old, "--json")
+        asked = sites.asked("site")
+    assert result.code == 0, result
+    assert sorted(asked) == ["/c", "/d", "/target"]
+    after = limpet("log", old).stdout.splitlines()
+    assert len([line for line in after if "/robots.txt" in line]) == len(after) - 8 - 3
+    assert limpet("verify", old, "--links").code == 0
+    assert limpet("audit", old).code == 0
 
 
 def test_a_step_that_dies_leaves_the_old_file(old: Path) -> None:

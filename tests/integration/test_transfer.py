@@ -18,7 +18,7 @@ from limpet.urlstore import AdmitResult, Completion, HostRow, Job, Reject, Repai
 from limpet.urlstore.sqlite import SqliteUrlStore
 from limpet.urlstore.sqlite.transfer import copy_shard
 
-from contract.stores import A, B, LEASE_US, candidate, fetched, outcome, output  # isort: skip
+from contract.stores import A, B, LEASE_US, candidate, fetched, outcome, output, robots_fetch  # isort: skip
 
 SENT = (
     robots(0.0),
@@ -83,7 +83,8 @@ async def fill(store: UrlStore) -> None:
     await store.count_rejects([Reject(host="c.example", rule="scope", count=3, sample="http://c.example/")])
     await store.put_repair(RepairItem(kind="k", subject="s", detail="d", created_us=3))
     await store.notify("failed", "a.example", "dns", f"{A}/1", 60, count=4)
-    await store.count_requests(0, 5)
+    for at_us in (5, 70, 86_400_000_000):
+        await store.put_robots_fetch(robots_fetch(at_us))
 
 
 async def told(store: UrlStore) -> dict[str, object]:
@@ -99,7 +100,8 @@ async def told(store: UrlStore) -> dict[str, object]:
         "hosts": sorted(await store.hosts(), key=lambda host: host.host),
         "rest": [await store.seeds(), await store.rejects(), await store.jobs(), await store.repairs(), notices],
         "authorities": authorities,
-        "requests": await store.requests(0),
+        "requests": [await store.requests(day) for day in (0, 1)],
+        "robots": await store.robots_fetches(),
     }
 
 

@@ -1,5 +1,6 @@
 """The governor inside the whole ring: addresses, budget, breaker and proof as a site would see them."""
 
+import asyncio
 from collections import Counter
 from pathlib import Path
 
@@ -10,9 +11,10 @@ from limpet.config import Settings
 from limpet.config.settings import Politeness, Retries, Work
 from limpet.fetch import NetFailure
 from limpet.model.lifecycle import State
+from limpet.model.outcome import Outcome
 from limpet.testing.loop import VirtualLoop, run_virtual
 from limpet.testing.web import FakeAnswer
-from limpet.urlstore import UrlRow
+from limpet.urlstore import RobotsFetch, UrlRow
 from limpet.urlstore.sqlite import SqliteUrlStore
 from limpet.urlstore.types import HostRow
 from sim.politering import PoliteRing
@@ -87,7 +89,10 @@ def test_the_budget_holds_over_a_restart(tmp_path: Path) -> None:
 
     async def spend(store: SqliteUrlStore) -> None:
         if await store.host("a.example") is not None:
-            await store.count_requests(day, 10_000 - before - 3)
+            asked = Outcome(fp=b"", fetched_us=day * DAY_US, url="http://a.example/robots.txt", status=200)
+            lines = [msgspec.structs.replace(asked, fetched_us=day * DAY_US + n) for n in range(10_000 - before - 3)]
+            fetches = [RobotsFetch(outcome=line, hops="P", via="", cause=b"") for line in lines]
+            await asyncio.gather(*map(store.put_robots_fetch, fetches))
 
     ring.again(spend, 600.0)
     assert len(ring.web.log) == before + 3

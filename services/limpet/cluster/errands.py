@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from limpet.clock import DurableClock
-from limpet.crawlnode.errands import Answered, NotAsked, Run
+from limpet.crawlnode.errands import Answered, Errand, NotAsked, Run
 from limpet.model.errors import LimpetError
 from limpet.model.urls import split
 from limpet.robots import RobotsAnswer
@@ -46,14 +46,15 @@ class CassandraErrands:
         self._stopping = False
         self._running: dict[str, asyncio.Task[None]] = {}
 
-    async def ask(self, url: str) -> RobotsAnswer | NotAsked | None:
+    async def ask(self, errand: Errand) -> RobotsAnswer | NotAsked | None:
         """See `Errands.ask`."""
         self._number += 1
-        shard, name = self._shard_of_host(split(url).host), f"{self._name}-{self._number}"
+        shard, name = self._shard_of_host(split(errand.url).host), f"{self._name}-{self._number}"
         until = self._clock.monotonic() + WAIT_SECONDS_MAX
         until_us = self._clock.wall_us() + int(WAIT_SECONDS_MAX * 1e6)
         try:
-            await self._session.run("errand_ask", shard=shard, id=name, url=url, until_us=until_us)
+            asked = {"url": errand.url, "asked": msgspec.msgpack.encode(errand)}
+            await self._session.run("errand_ask", shard=shard, id=name, until_us=until_us, **asked)
             while self._clock.monotonic() < until and not self._stopping:
                 await self._clock.sleep(LOOK_SECONDS)
                 row = await self._session.one("errand_look", shard=shard, id=name)
@@ -87,13 +88,21 @@ class CassandraErrands:
         if row["answer"] or not row["url"] or seconds <= 0 or name in self._running:
             return
         if len(self._running) < RUNNING_MAX:
-            task = asyncio.get_running_loop().create_task(self._run(shard, name, row["url"], seconds, run))
+            task = asyncio.get_running_loop().create_task(self._run(shard, name, _errand(row), seconds, run))
             self._running[name] = task
             task.add_done_callback(lambda _: self._running.pop(name, None))
 
-    async def _run(self, shard: int, name: str, url: str, seconds: float, run: Run) -> None:
+    async def _run(self, shard: int, name: str, errand: Errand, seconds: float, run: Run) -> None:
         answer: RobotsAnswer | NotAsked | None = None
         with contextlib.suppress(LimpetError, ValueError):
-            answer = await run(url, self._clock.monotonic() + seconds)
+            answer = await run(errand, self._clock.monotonic() + seconds)
         with contextlib.suppress(LimpetError):
             await self._session.run("errand_answer", shard=shard, id=name, answer=msgspec.msgpack.encode(answer))
+
+
+def _errand(row: Row) -> Errand:
+    """What is asked; of a node of an earlier release only the URL is known."""
+    try:
+        return msgspec.msgpack.decode(bytes(row["asked"] or b""), type=Errand)
+    except msgspec.MsgspecError:
+        return Errand(url=row["url"])

@@ -21,6 +21,7 @@ from limpet.warc import (
 
 RECORD_ID_BYTES = 16
 FIELD_CHARS_MAX = 300
+DETAIL_CHARS_MAX = 300
 
 
 class Archivist:
@@ -62,6 +63,25 @@ class Archivist:
             etag=_text(capture, b"etag"),
             last_modified=_text(capture, b"last-modified"),
         )
+
+
+def observed(capture: Capture, fp: bytes, url: str) -> Outcome:
+    """What the wire told of an attempt, whoever judges it."""
+    failure = capture.failure
+    invalid = f"accepted although invalid: {capture.insecure_tls}" if capture.insecure_tls else ""
+    return Outcome(
+        fp=fp,
+        fetched_us=capture.started_us,
+        url=url,
+        status=capture.head.status if capture.head else 0,
+        failure=failure.kind if failure else "",
+        detail=failure.detail[:DETAIL_CHARS_MAX] if failure else invalid,
+        wire_bytes=capture.wire_bytes,
+        truncated=capture.truncated or "",
+        duration_us=capture.duration_us,
+        remote_ip=capture.remote_ip,
+        insecure_tls=bool(capture.insecure_tls),
+    )
 
 
 def scope_text(scope: ScopeFacts) -> str:

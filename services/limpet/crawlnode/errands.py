@@ -8,6 +8,19 @@ import msgspec
 from limpet.robots import HttpAnswer, NetworkFailure, RobotsAnswer
 
 
+class Errand(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be asked for a robots.txt, and why: see `RobotsFetch`."""
+
+    url: str
+    hops: str = ""
+    via: str = ""
+    cause: bytes = b""
+
+    def led_to(self, url: str) -> "Errand":
+        """The next one, after a redirect."""
+        return Errand(url=url, hops=f"{self.hops}R", via=self.url, cause=self.cause)
+
+
 class NotAsked(msgspec.Struct, frozen=True, tag=True):
     """A host to which a robots.txt redirects will not be asked soon, and was not asked at all."""
 
@@ -19,8 +32,8 @@ class NotAsked(msgspec.Struct, frozen=True, tag=True):
     """The host asked for the wait, or brought it on itself: it counts like its own 429 as robots.txt out of reach."""
 
 
-Run = Callable[[str, float], Awaitable[RobotsAnswer | NotAsked | None]]
-"""URL, monotonic second after which nobody waits any more -> what the host said, or that it was not asked."""
+Run = Callable[[Errand, float], Awaitable[RobotsAnswer | NotAsked | None]]
+"""Errand, monotonic second after which nobody waits any more -> what the host said, or that it was not asked."""
 
 
 Answered = HttpAnswer | NetworkFailure | NotAsked | None
@@ -34,8 +47,8 @@ class Errands(Protocol):
     costs nobody anything; a death on either side loses the errand and nothing else.
     """
 
-    async def ask(self, url: str) -> RobotsAnswer | NotAsked | None:
-        """Have the owner of the host of `url` fetch it once, as a hop of a robots.txt. None: it did not, in time."""
+    async def ask(self, errand: Errand) -> RobotsAnswer | NotAsked | None:
+        """Have the owner of the URL's host fetch it once, as a hop of a robots.txt. None: it did not, in time."""
         ...
 
     def stop(self) -> None:

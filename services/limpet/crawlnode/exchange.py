@@ -15,7 +15,7 @@ import msgspec
 from limpet.bus import Producer
 from limpet.clock import DurableClock
 from limpet.config import Facts, Settings
-from limpet.crawlnode.archive import Archivist
+from limpet.crawlnode.archive import Archivist, observed
 from limpet.crawlnode.health import Outage
 from limpet.crawlnode.steps import RECORDED, FetchSteps
 from limpet.fetch import Capture, Fetcher, FetchLimits, FetchRequest, Head, Locating
@@ -23,7 +23,7 @@ from limpet.model.errors import CannotGoOn, Definite, Indefinite
 from limpet.model.events import DocumentFetched
 from limpet.model.identity import registrable_domain
 from limpet.model.lifecycle import State
-from limpet.model.outcome import Outcome
+from limpet.model.outcome import UNSENT, Outcome
 from limpet.model.verdict import TRANSIENT_STATUS, Verdict, classify, is_redirect, is_wait
 from limpet.obs import log_event
 from limpet.politeness import HOST_UNREACHABLE, Answer, Governor, HostState, Permit, longest_wait_us
@@ -31,7 +31,6 @@ from limpet.politeness.orders import BLOCKED
 from limpet.robots import License
 from limpet.runtime import Random
 from limpet.runtime.insist import insist
-from limpet.segments import Location
 from limpet.urlstore import Claim, Completion, HostRow, Lane, UrlStore
 from limpet.warc import CaptureMeta
 
@@ -47,8 +46,6 @@ CODING_CUT = "content coding cut short"
 WAIT_DEFAULT_SECONDS = 30.0
 WAIT_DEFAULT_SECONDS_MAX = 3600.0
 REFUSED_STATUS = frozenset({401, 403, 429})
-UNSENT = frozenset({"gate", "dns", "proxy"})  # failures before a request could go out
-DAY_US = 86_400_000_000
 
 
 class Sent(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,11 +104,9 @@ class Exchange:
             self._governor.located(state, await self._fetcher.locate(state.row.host))
 
     async def exchange(self, request: FetchRequest, permit: Permit, store: UrlStore) -> Capture:
-        """A request that will have no outcome (robots.txt), under `permit`; it counts as one of the day."""
+        """A request for a robots.txt, under `permit`."""
         capture = await self._exchange(request, permit, store)
         await self._mind_robots(capture, permit.state, store)
-        if capture.failure is None or capture.failure.kind not in UNSENT:
-            await insist(lambda: self._steps.count_request(store, capture.started_us // DAY_US), self._clock)
         return capture
 
     async def _mind_robots(self, capture: Capture, state: HostState, store: UrlStore) -> None:
@@ -167,7 +162,7 @@ class Exchange:
             await self._hand_back(claim, store)
             return verdict
         verdict = await self._break(sent, verdict, store)
-        outcome = self._outcome(sent, verdict, None)
+        outcome = _outcome(sent, verdict)
         if capture.head is not None:
             members, outcome = self._archivist.members(capture, _meta(sent), outcome)
             locations = await self._insist(lambda: self._steps.append(members), claim, store)
@@ -281,31 +276,6 @@ class Exchange:
             row = self._governor.wait_until(state, now_us + asked_us, f"http_{head.status}")
             await self.persist(row, store)
 
-    def _outcome(self, sent: Sent, verdict: Verdict, location: Location | None) -> Outcome:
-        capture = sent.capture
-        failure = capture.failure
-        detail = CODING_CUT if verdict.coding_cut else ""
-        if capture.insecure_tls:
-            detail = f"accepted although invalid: {capture.insecure_tls}"
-        return Outcome(
-            fp=sent.claim.fp,
-            fetched_us=capture.started_us,
-            url=sent.claim.url,
-            status=capture.head.status if capture.head else 0,
-            failure=failure.kind if failure else "",
-            detail=failure.detail[:300] if failure else detail,
-            location=location,
-            wire_bytes=capture.wire_bytes,
-            truncated=capture.truncated or "",
-            duration_us=capture.duration_us,
-            remote_ip=capture.remote_ip,
-            robots_digest=sent.licence.digest,
-            robots_rule=sent.licence.rule or "",
-            gap_us=sent.gap_us,
-            page=verdict.page,
-            insecure_tls=bool(capture.insecure_tls),
-        )
-
     def _event(self, claim: Claim, outcome: Outcome) -> DocumentFetched:
         assert outcome.location is not None
         return DocumentFetched(
@@ -361,6 +331,18 @@ def robots_answer(capture: Capture) -> Answer:
     if status >= 500 or status in TRANSIENT_STATUS:
         return Answer.TRANSIENT
     return Answer.NEITHER if status in REFUSED_STATUS else Answer.GOOD
+
+
+def _outcome(sent: Sent, verdict: Verdict) -> Outcome:
+    seen = observed(sent.capture, sent.claim.fp, sent.claim.url)
+    return msgspec.structs.replace(
+        seen,
+        detail=seen.detail or (CODING_CUT if verdict.coding_cut else ""),
+        robots_digest=sent.licence.digest,
+        robots_rule=sent.licence.rule or "",
+        gap_us=sent.gap_us,
+        page=verdict.page,
+    )
 
 
 def _meta(sent: Sent) -> CaptureMeta:

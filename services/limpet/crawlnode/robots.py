@@ -15,15 +15,15 @@ import msgspec
 from limpet.clock import DurableClock
 from limpet.config import Facts, Settings
 from limpet.crawlnode.archive import Archivist
-from limpet.crawlnode.errands import Errands, NotAsked
+from limpet.crawlnode.errands import Errand, Errands, NotAsked
 from limpet.crawlnode.exchange import Exchange, limits_of
 from limpet.crawlnode.health import Outage
 from limpet.crawlnode.holdings import Holding, Holdings
 from limpet.crawlnode.hops import REDIRECT_ELSEWHERE, HopPermits
+from limpet.crawlnode.robotsarchive import RobotsArchive
 from limpet.crawlnode.sitemaps import URL_BYTES_MAX, SitemapPublisher
 from limpet.crawlnode.steps import FetchSteps
 from limpet.fetch import Capture, FetchRequest, Head, redirect_target
-from limpet.model.outcome import Outcome
 from limpet.model.urls import InvalidUrl, canonicalize, split
 from limpet.model.verdict import TLS_CERTIFICATE
 from limpet.obs import log_event
@@ -51,8 +51,7 @@ from limpet.robots.retrieval.answers import DAY_US, Failing
 from limpet.robots.retrieval.state import RetryPolicy
 from limpet.runtime import Random
 from limpet.runtime.insist import insist
-from limpet.urlstore import AuthorityRow, UrlStore
-from limpet.warc import CaptureMeta
+from limpet.urlstore import AuthorityRow, Claim, UrlStore
 
 ROBOTS_BODY_BYTES_MAX = 1_000_000
 KEPT_AUTHORITIES_MAX = 20_000
@@ -98,7 +97,7 @@ class RobotsDesk:
         self._errands = errands
         self._exchange = exchange
         self._steps = steps
-        self._archivist = archivist
+        self._archive = RobotsArchive(archivist, steps, clock)
         self._governor = governor
         self._decode = decode
         self._sitemaps = sitemaps
@@ -181,15 +180,16 @@ class RobotsDesk:
             await self._steps.wait_out(store, authority, reason, self._clock.wall_us())
 
     # -- fetching ----------------------------------------------------------------------------------------------------
-    async def refresh(self, authority: str, permit: Permit, held: Holding) -> None:
-        """Fetch robots.txt (following redirects), archive every answer, make the verdict durable.
+    async def refresh(self, claim: Claim, permit: Permit, held: Holding) -> None:
+        """Fetch the robots.txt that `claim` waits for, archive every answer (redirects too), make the verdict durable.
 
         Nothing changes when the process stops before there is one, or when a fault of ours kept us from it: then it is
         asked for again half a minute later.
         """
-        host, store = permit.state, held.store
+        authority, host, store = claim.authority, permit.state, held.store
         asked_us = self._clock.wall_us()
-        settled = await self._settle(authority, permit, store)
+        first = Errand(url=authority + "/robots.txt", hops=f"{claim.hops}P", via=claim.url, cause=claim.fp)
+        settled = await self._settle(first, permit, store)
         if settled is None:
             return
         await self.load(authority, host, store)  # so many others may have been met meanwhile that it was dropped
@@ -239,50 +239,53 @@ class RobotsDesk:
         if odd is not None:
             log_event(_LOG, logging.WARNING, "robots.txt is unparseable", authority=authority, reason=ODDITIES[odd])
 
-    async def _settle(self, authority: str, permit: Permit, store: UrlStore) -> Settled | None:
+    async def _settle(self, errand: Errand, permit: Permit, store: UrlStore) -> Settled | None:
         """Hop by hop, each under the permit of the host it goes to. None: this process stops, and waits no longer."""
-        url, hops, answer = authority + "/robots.txt", 0, await self._ask(authority + "/robots.txt", permit, store)
+        hops, answer = 0, await self._ask(errand, permit, store)
         while True:
             step = next_step(hops, answer)
             if isinstance(step, Settled):
                 return step
             hops += 1
-            target = _redirected(step, url)
+            target = _redirected(step, errand.url)
             if target is None:
                 return _settled(next_step(hops, NetworkFailure("gate")))
-            told = await self._hop(target)
+            errand = errand.led_to(target)
+            told = await self._hop(errand)
             if told is None:
                 return None
             if isinstance(told, NotAsked):
                 return waiting(told)
-            url, answer = target, told
+            answer = told
 
-    async def _hop(self, url: str) -> RobotsAnswer | NotAsked | None:
+    async def _hop(self, errand: Errand) -> RobotsAnswer | NotAsked | None:
         """What the host says to which a redirect led; None when this process stops."""
-        held = self._holdings.of_host(split(url).host)
+        held = self._holdings.of_host(split(errand.url).host)
         if held is not None:
-            return await self._ask_hop(url, held)
+            return await self._ask_hop(errand, held)
         # Its politeness is kept by another process, which is sent there: not ours to spend.
-        told = await self._errands.ask(url) if self._errands is not None else None
+        told = await self._errands.ask(errand) if self._errands is not None else None
         return NotAsked(REDIRECT_ELSEWHERE) if told is None and not self._hops.stopping else told
 
-    async def _ask_hop(self, url: str, held: Holding, until: float | None = None) -> RobotsAnswer | NotAsked | None:
+    async def _ask_hop(
+        self, errand: Errand, held: Holding, until: float | None = None
+    ) -> RobotsAnswer | NotAsked | None:
         """A hop to a host of ours, begun by the monotonic second `until`."""
         with held.used():
-            permit = await self._hops.permit(url, held, until)
+            permit = await self._hops.permit(errand.url, held, until)
             if not isinstance(permit, Permit):
                 return permit
             if not self._holdings.serves(held):  # no await from here to the request
                 self._governor.end(permit, 0, sent=False)
                 return NotAsked(REDIRECT_ELSEWHERE)
-            answer = await self._ask(url, permit, held.store)
+            answer = await self._ask(errand, permit, held.store)
             await self._exchange.persist(permit.state.row, held.store)
             return answer
 
     async def run_errands(self) -> None:
         """Ask hosts of ours for workers whose hosts redirected there."""
         if self._errands is not None:
-            await self._errands.serve(self._errand)
+            await self._errands.serve(self._run_errand)
 
     def stop_hops(self) -> None:
         """No host is waited for any more, neither here nor by another worker."""
@@ -290,28 +293,21 @@ class RobotsDesk:
         if self._errands is not None:
             self._errands.stop()
 
-    async def _errand(self, url: str, until: float) -> RobotsAnswer | NotAsked | None:
-        """One errand, like a hop of our own; None when nothing came of it."""
-        held = self._holdings.of_host(split(canonicalize(url)).host)
-        return None if held is None else await self._ask_hop(url, held, until)
+    async def _run_errand(self, errand: Errand, until: float) -> RobotsAnswer | NotAsked | None:
+        """One errand of another process, like a hop of our own; None when nothing came of it."""
+        held = self._holdings.of_host(split(canonicalize(errand.url)).host)
+        return None if held is None else await self._ask_hop(errand, held, until)
 
-    async def _ask(self, url: str, permit: Permit, store: UrlStore) -> RobotsAnswer:
-        request = FetchRequest(url=url, headers=self._exchange.headers, limits=self._limits, owned=permit.state.owned)
+    async def _ask(self, errand: Errand, permit: Permit, store: UrlStore) -> RobotsAnswer:
+        request = FetchRequest(
+            url=errand.url, headers=self._exchange.headers, limits=self._limits, owned=permit.state.owned
+        )
         capture = await self._exchange.exchange(request, permit, store)
+        await self._archive.keep(errand, capture, store)
         if capture.failure is not None:
             kind = TLS_CERTIFICATE if capture.failure.certificate else capture.failure.kind
             return NetworkFailure(kind, capture.failure.nxdomain)
-        await self._archive(capture)
         return self._answer(capture)
-
-    async def _archive(self, capture: Capture) -> None:
-        members, _ = self._archivist.members(
-            capture,
-            CaptureMeta(kind="robots", insecure_tls=bool(capture.insecure_tls)),
-            Outcome(fp=b"", fetched_us=capture.started_us, url=capture.url),
-        )
-        locations = await insist(lambda: self._steps.append(members), self._clock)
-        self._steps.settling.settled(locations[0])  # a robots record has no outcome to wait for
 
     def _answer(self, capture: Capture) -> RobotsAnswer:
         head = capture.head

@@ -377,7 +377,7 @@ class CrawlNode:
         permit = None if self._held(held) else self._governor.permit(state)
         if permit is None:
             return await self._return_claims(entry, held, 0)
-        await self._robots.refresh(authority, permit, held)
+        await self._robots.refresh(entry.claims[0], permit, held)
         if self._robots.gives_up(authority):
             await self._return_claims(entry, held, 0)
             return await self._wait_out(entry, authority, held.store)

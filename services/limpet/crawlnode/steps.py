@@ -17,7 +17,7 @@ from limpet.model.verdict import Verdict
 from limpet.politeness.orders import CANCELLED_BY
 from limpet.runtime import Mortality
 from limpet.segments import Appendable, Location, SegmentWriter, Settling
-from limpet.urlstore import AuthorityRow, Claim, Completion, HostRow, UrlStore
+from limpet.urlstore import AuthorityRow, Claim, Completion, HostRow, RobotsFetch, UrlStore
 
 CANCEL_URLS_MAX: Final = 1_000
 RECORDED: Final = frozenset({State.FETCHED, State.GONE})
@@ -132,11 +132,11 @@ class FetchSteps:
         self._crashpoint("fetch.wait_out.after")
         return count
 
-    async def count_request(self, store: UrlStore, day: int) -> None:
-        """A request that has no outcome of its own belongs to the day all the same."""
-        self._crashpoint("fetch.count.before")
-        await store.count_requests(day, 1)
-        self._crashpoint("fetch.count.after")
+    async def put_robots_fetch(self, store: UrlStore, fetch: RobotsFetch) -> None:
+        """The line of a request for a robots.txt, once its record is durable; it counts it among those of the day."""
+        self._crashpoint("fetch.line.before")
+        await store.put_robots_fetch(fetch)
+        self._crashpoint("fetch.line.after")
 
     async def publish_sitemaps(self, producer: Producer, messages: Sequence[tuple[int, bytes]]) -> None:
         """Sitemaps that a robots.txt names are links on the bus, before its rules are known as such."""

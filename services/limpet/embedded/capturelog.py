@@ -1,4 +1,4 @@
-"""Everything that was fetched, and everything that left the queue without a request, in the order of time.
+"""Everything that was fetched, robots.txt included, and everything that left the queue without a request, by time.
 
 Each shard keeps its completions in the order in which they were made, which is nearly the order of fetch times but not
 quite: a capture may be adopted much later, and clocks are set. So only keys (time, place) are sorted, in runs that are
@@ -18,7 +18,7 @@ import msgspec
 from limpet.embedded.views import ShardViews
 from limpet.model.lifecycle import State
 from limpet.model.outcome import Outcome
-from limpet.runtime.sqlitetx import Reader
+from limpet.runtime.sqlitetx import Reader, Row
 from limpet.urlstore.sqlite import codes
 
 KEYS_A_RUN_MAX: Final = 200_000
@@ -32,10 +32,13 @@ CODING_ODDITIES: Final = frozenset(
 """Flags of parse outputs that tell why a body may not have been decoded to its end."""
 
 _SHARD_BITS: Final = 8
+_KIND_BITS: Final = 2
+_KEYS: Final = ("log_outcome_keys", "log_ended_keys", "log_robots_keys")
+"""Queries by kind, in the order of the fields of `Mark`."""
 _BLOCK_KEYS: Final = 4_096
 
 Key = tuple[int, int]
-"""(time in microseconds, place): the place is a sequence number, a shard and a kind in one integer."""
+"""(time in microseconds, place): the place is a sequence number, a kind and a shard in one integer."""
 
 
 class Mark(NamedTuple):
@@ -43,6 +46,7 @@ class Mark(NamedTuple):
 
     outcome: int = 0
     ended: int = 0
+    robots: int = 0
 
 
 Marks = dict[int, Mark]
@@ -54,7 +58,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     at_us: int
     url: str
     hops: str
-    via: str  # URL of the page it was found on, "" for a seed
+    via: str  # URL of the page it was found on, "" for a seed; of a robots.txt, what waited for it or redirected
     source: str  # the seed it was reached from
     outcome: Outcome | None = None
     state: State | None = None
@@ -83,46 +87,67 @@ class CaptureLog:
                 for key in self._keys(shard, after.get(shard, Mark()), until.get(shard, Mark())):
                     runs.add(key)
             for at_us, place in runs.merged():
-                yield self._entry(at_us, place)
+                entry = self._entry(at_us, place)
+                if entry is not None:
+                    yield entry
 
     def _keys(self, shard: int, after: Mark, until: Mark) -> Iterator[Key]:
-        for kind, query in enumerate(("log_outcome_keys", "log_ended_keys")):
+        for kind, query in enumerate(_KEYS):
             seq = after[kind]
             while seq < until[kind]:
                 params = (seq, until[kind], KEYS_A_READ)
                 found = self._views.read_one(shard, lambda reader: reader.all(query, params))  # noqa: B023 - at once
                 if not found:
                     break
-                yield from ((at_us, (number * 2 + kind) << _SHARD_BITS | shard) for number, at_us in found)
+                yield from ((at_us, (number << _KIND_BITS | kind) << _SHARD_BITS | shard) for number, at_us in found)
                 seq = found[-1][0]
 
-    def _entry(self, at_us: int, place: int) -> Entry:
-        shard, number, kind = place & (1 << _SHARD_BITS) - 1, place >> _SHARD_BITS + 1, place >> _SHARD_BITS & 1
-        query = "log_ended" if kind else "log_outcome"
-        tries, oddities = 1, tuple[str, ...]()
-        row = self._views.read_one(shard, lambda reader: reader.one(query, (number,)))
-        assert row is not None  # nothing is ever deleted there
-        if kind:
-            code, reason, url, _, hops, via, seed = row
-            outcome, state = None, codes.STATES[code]
-        else:
-            data, _, hops, via, seed = row
-            outcome, state, reason = codes.outcome(data), None, ""
-            url = outcome.url
-            tries, oddities = self._views.read_one(shard, lambda reader: _beside(reader, number, outcome))
-        found_on, source = self._origins.of(shard, via) if via and not seed else ("", "")
+    def _entry(self, at_us: int, place: int) -> Entry | None:
+        """None for a request for a robots.txt that was let go of meanwhile: nothing else is ever deleted."""
+        shard, rest = place & (1 << _SHARD_BITS) - 1, place >> _SHARD_BITS
+        number, kind = rest >> _KIND_BITS, rest & (1 << _KIND_BITS) - 1
+        make = (self._fetched, self._ended, self._robots)[kind]
+        return make(shard, number, at_us)
+
+    def _fetched(self, shard: int, number: int, at_us: int) -> Entry:
+        data, _, hops, via, seed = self._row(shard, "log_outcome", number)
+        outcome = codes.outcome(data)
+        tries, oddities = self._views.read_one(shard, lambda reader: _beside(reader, number, outcome))
+        found_on, source = self._found(shard, via, seed=seed)
         return Entry(
             at_us=at_us,
-            url=url,
+            url=outcome.url,
             hops=hops,
             via=found_on,
-            source=source or url,
+            source=source or outcome.url,
             outcome=outcome,
-            state=state,
-            reason=reason,
             tries=tries,
             oddities=oddities,
         )
+
+    def _ended(self, shard: int, number: int, at_us: int) -> Entry:
+        code, reason, url, _, hops, via, seed = self._row(shard, "log_ended", number)
+        found_on, source = self._found(shard, via, seed=seed)
+        state = codes.STATES[code]
+        return Entry(at_us=at_us, url=url, hops=hops, via=found_on, source=source or url, state=state, reason=reason)
+
+    def _robots(self, shard: int, number: int, at_us: int) -> Entry | None:
+        row = self._views.read_one(shard, lambda reader: reader.one("log_robots", (number,)))
+        if row is None:
+            return None
+        fetch = codes.robots_fetch(row[0])
+        _, source = self._found(shard, fetch.cause)
+        url = fetch.outcome.url
+        return Entry(at_us=at_us, url=url, hops=fetch.hops, via=fetch.via, source=source or url, outcome=fetch.outcome)
+
+    def _row(self, shard: int, query: str, number: int) -> Row:
+        row = self._views.read_one(shard, lambda reader: reader.one(query, (number,)))
+        assert row is not None  # nothing is ever deleted there
+        return row
+
+    def _found(self, shard: int, via: bytes, *, seed: bool = False) -> tuple[str, str]:
+        """Where it was found, and the seed it was reached from; both "" for a seed."""
+        return self._origins.of(shard, via) if via and not seed else ("", "")
 
 
 def _beside(reader: Reader, number: int, outcome: Outcome) -> tuple[int, tuple[str, ...]]:

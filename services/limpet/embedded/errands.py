@@ -1,6 +1,6 @@
 """Errands between the workers of one machine: small files in `DIR/run/errands`.
 
-`SHARD-BOOT_US-INCARNATION-NUMBER.ask` holds the URL, `.answer` beside it what came of it. Nothing is synced: after a
+`SHARD-BOOT_US-INCARNATION-NUMBER.ask` holds the errand, `.answer` beside it what came of it. Nothing is synced: after a
 crash nobody waits for an answer. What is older than anybody waits is taken away by whoever sees it.
 """
 
@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from limpet.clock import DurableClock
-from limpet.crawlnode.errands import Answered, NotAsked, Run
+from limpet.crawlnode.errands import Answered, Errand, NotAsked, Run
 from limpet.embedded.folder import Folder
 from limpet.model.errors import LimpetError
 from limpet.model.identity import bucket_of, shard_of
@@ -50,14 +50,14 @@ class FileErrands:
         self._stopping = False
         self._running: dict[str, asyncio.Task[None]] = {}
 
-    async def ask(self, url: str) -> RobotsAnswer | NotAsked | None:
+    async def ask(self, errand: Errand) -> RobotsAnswer | NotAsked | None:
         """See `Errands.ask`."""
         self._number += 1
-        stem = f"{self._shard_of_host(split(url).host)}-{self._clock.boot_us()}-{self._name}-{self._number}"
+        stem = f"{self._shard_of_host(split(errand.url).host)}-{self._clock.boot_us()}-{self._name}-{self._number}"
         ask, answer = self._folder / f"{stem}{ASK}", self._folder / f"{stem}{ANSWER}"
         until = self._clock.monotonic() + WAIT_SECONDS_MAX
         try:
-            self._put(ask, url.encode())
+            self._put(ask, msgspec.msgpack.encode(errand))
             while self._clock.monotonic() < until and not self._stopping:
                 await self._clock.sleep(LOOK_SECONDS)
                 data = _read(answer)
@@ -118,8 +118,9 @@ class FileErrands:
             return
         born_us = int(stem.split("-")[1])
         answer: RobotsAnswer | NotAsked | None = None
-        with contextlib.suppress(LimpetError, UnicodeDecodeError, ValueError):
-            answer = await run(asked.decode(), self._clock.monotonic() + self._left_seconds(born_us))
+        with contextlib.suppress(LimpetError, ValueError, msgspec.MsgspecError):
+            errand = msgspec.msgpack.decode(asked, type=Errand)
+            answer = await run(errand, self._clock.monotonic() + self._left_seconds(born_us))
             if answer is None and self._stopping:
                 return  # whoever asked stops too, or is answered by the next one in our place
         with contextlib.suppress(OSError):

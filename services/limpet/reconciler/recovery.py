@@ -18,13 +18,13 @@ from limpet.config import Facts, Settings
 from limpet.fetch import Capture, Head
 from limpet.model.events import DOCUMENT_FETCHED, encode
 from limpet.model.lifecycle import State
-from limpet.model.outcome import Outcome
 from limpet.model.verdict import Verdict, classify, is_redirect
 from limpet.politeness import Governor, hold_unfinished
+from limpet.reconciler.orphans import fp_of, is_robots, observed, robots_fetch_of
 from limpet.robots import stored_delay
 from limpet.runtime import Mortality
 from limpet.segments import Location, SegmentInfo, SegmentStore, Settled
-from limpet.urlstore import DAMAGED_SEGMENT, AuthorityRow, HostRow, UrlRow, UrlStore
+from limpet.urlstore import DAMAGED_SEGMENT, AuthorityRow, HostRow, UrlStore
 from limpet.urlstore.facts import event_of
 from limpet.warc import (
     CaptureGrouper,
@@ -187,10 +187,13 @@ class Recovery:
 
     async def _is_orphan(self, span: CaptureSpan) -> bool:
         fields = parse_fields(span.metadata.block_start)
-        store = self._store_of(span.response.header.uri)
-        if store is None or fields.get("limpet-kind") == "robots":
+        response = span.response.header
+        store = self._store_of(response.uri)
+        if store is None:
             return False
-        return not await store.has_outcome(_fp(fields), span.response.header.date_us)
+        if is_robots(fields):
+            return not await store.has_robots_fetch(response.uri, response.date_us)
+        return not await store.has_outcome(fp_of(fields), response.date_us)
 
     def _store_of(self, url: str) -> UrlStore | None:
         try:
@@ -208,14 +211,17 @@ class Recovery:
             view = await self._view(name, span)
         except (WarcError, ValueError):
             return 0
-        store = self._store_of(view.url)
-        row = await store.row(_fp(view.fields)) if store is not None else None
+        store, location = self._store_of(view.url), Location(name, span.response.offset, span.response.length)
+        if store is not None and is_robots(view.fields):
+            return await self._adopt_robots(store, view, location)
+        row = await store.row(fp_of(view.fields)) if store is not None else None
         if store is None or row is None or view.revisits is not None:
             return 0  # a revisit without an outcome: the URL is simply due again
         verdict = self._judge(view)
         if verdict.state not in {State.FETCHED, State.GONE}:
             return 0  # an attempt that settles nothing: the URL is simply due again
-        outcome = _outcome(view, row, Location(name, span.response.offset, span.response.length), verdict)
+        page = verdict.page and not is_redirect(view.status)
+        outcome = msgspec.structs.replace(observed(view, row.fp, location), page=page)
         if verdict.state is State.FETCHED:
             self._crashpoint("recover.publish.before")
             event = event_of(outcome, row, self._facts.crawl)
@@ -224,6 +230,13 @@ class Recovery:
         self._crashpoint("recover.adopt.before")
         adopted = await store.adopt(outcome, verdict.state, verdict.reason, self._clock.wall_us())
         self._crashpoint("recover.adopt.after")
+        return int(adopted)
+
+    async def _adopt_robots(self, store: UrlStore, view: CaptureView, location: Location) -> int:
+        """The line of a robots.txt. Its rules are asked for anew: nobody knows which authority they were for."""
+        self._crashpoint("recover.line.before")
+        adopted = await store.put_robots_fetch(robots_fetch_of(view, location))
+        self._crashpoint("recover.line.after")
         return int(adopted)
 
     async def _view(self, name: str, span: CaptureSpan) -> CaptureView:
@@ -288,47 +301,6 @@ def _batches(orphans: Sequence[CaptureSpan]) -> Iterator[list[CaptureSpan]]:
         yield batch
 
 
-def _fp(fields: Mapping[str, str]) -> bytes:
-    try:
-        return bytes.fromhex(fields.get("limpet-fp", ""))
-    except ValueError:
-        return b""
-
-
 def _written_by(name: str, incarnations: frozenset[str] | None) -> bool:
     parsed = parse_segment_name(name)
     return incarnations is None or (parsed is not None and parsed.incarnation in incarnations)
-
-
-def _outcome(view: CaptureView, row: UrlRow, location: Location, verdict: Verdict) -> Outcome:
-    head = Head(status=view.status, headers=view.headers)
-    return Outcome(
-        fp=row.fp,
-        fetched_us=view.date_us,
-        url=view.url,
-        status=view.status,
-        location=location,
-        wire_bytes=view.block_bytes,
-        payload_sha256=view.payload_sha256_hex,
-        payload_sha1=view.payload_sha1_b32,
-        mime=_text(head, b"content-type").partition(";")[0].strip().lower(),
-        content_encoding=_text(head, b"content-encoding"),
-        truncated=view.truncated,
-        duration_us=_int(view.fields.get("limpet-duration-us", "")),
-        remote_ip=view.ip,
-        robots_digest=view.fields.get("robots-digest", ""),
-        robots_rule=view.fields.get("robots-rule", ""),
-        gap_us=_int(view.fields.get("limpet-gap-us", "")),
-        page=verdict.page and not is_redirect(view.status),
-        etag=_text(head, b"etag"),
-        last_modified=_text(head, b"last-modified"),
-        insecure_tls=bool(view.fields.get("insecure-tls")),
-    )
-
-
-def _text(head: Head, name: bytes) -> str:
-    return (head.get(name) or b"")[:300].decode("latin-1")
-
-
-def _int(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() else 0

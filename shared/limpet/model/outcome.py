@@ -1,8 +1,13 @@
 """What came of one send: the unit that is keyed on (URL fingerprint, fetch time)."""
 
+from typing import Final
+
 import msgspec
 
 from limpet.segments.port import Location
+
+UNSENT: Final = frozenset({"gate", "dns", "proxy"})
+"""Kinds of failure before a request could go out: such an attempt is not among the requests of its day."""
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -3,6 +3,7 @@
 from limpet.urlstore.port import UrlStore
 from limpet.urlstore.types import (
     DAMAGED_SEGMENT,
+    ROBOTS_FETCHES_KEPT_US,
     AdmitResult,
     AuthorityRow,
     Candidate,
@@ -16,11 +17,13 @@ from limpet.urlstore.types import (
     Queue,
     Reject,
     RepairItem,
+    RobotsFetch,
     UrlRow,
 )
 
 __all__ = [
     "DAMAGED_SEGMENT",
+    "ROBOTS_FETCHES_KEPT_US",
     "AdmitResult",
     "AuthorityRow",
     "Candidate",
@@ -34,6 +37,7 @@ __all__ = [
     "Queue",
     "Reject",
     "RepairItem",
+    "RobotsFetch",
     "UrlRow",
     "UrlStore",
 ]

@@ -29,6 +29,7 @@ from limpet.urlstore.types import (
     Queue,
     Reject,
     RepairItem,
+    RobotsFetch,
     UrlRow,
 )
 
@@ -118,12 +119,26 @@ class UrlStore(Protocol):
         """Store it (its `urls` is ignored)."""
         ...
 
-    async def count_requests(self, day: int, requests: int) -> None:
-        """Add requests without an outcome (robots.txt) to a UTC day (days since 1970); outcomes count themselves."""
+    async def put_robots_fetch(self, fetch: RobotsFetch) -> bool:
+        """Insert a request for a robots.txt unless it is there, and count it among the requests of its UTC day.
+
+        False when it was there: nothing is counted then. Kept for `ROBOTS_FETCHES_KEPT_US`, and gone some time after.
+        """
+        ...
+
+    async def has_robots_fetch(self, url: str, fetched_us: int) -> bool:
+        """Whether that one is there."""
+        ...
+
+    async def robots_fetches(self) -> list[RobotsFetch]:
+        """All that are kept, by fetch time. For listings and checkers: reads everything."""
         ...
 
     async def requests(self, day: int) -> int:
-        """Requests that were sent on a UTC day, as far as they are durable."""
+        """Requests that were sent on a UTC day (days since 1970), as far as they are durable.
+
+        Outcomes and requests for robots.txt count themselves, unless none went out.
+        """
         ...
 
     async def hosts(self) -> list[HostRow]:

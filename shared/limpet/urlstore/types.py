@@ -12,6 +12,9 @@ from limpet.warc import parse_segment_name
 DAMAGED_SEGMENT: Final = "damaged_segment"
 """The kind of notice that is kept after it was delivered."""
 
+ROBOTS_FETCHES_KEPT_US: Final = 90 * 86_400_000_000
+"""How long a `RobotsFetch` is kept: an authority is asked once or twice a day, so that it has some hundred at most."""
+
 
 class Lane(IntEnum):
     """Reading order inside one queue: interruptions and retries come before what is new."""
@@ -142,6 +145,15 @@ class AuthorityRow(msgspec.Struct, frozen=True, kw_only=True):
     robots_digest: str = ""
     wait_us: int = 0
     wait_reason: str = ""
+
+
+class RobotsFetch(msgspec.Struct, frozen=True, kw_only=True):
+    """One request for a robots.txt, or for what one redirects to: a line of the log, known by URL and fetch time."""
+
+    outcome: Outcome  # its `fp` is empty: there is no row
+    hops: str  # those of the URL that waited for it, and P; then R for each redirect
+    via: str  # that URL; after a redirect the one that redirected
+    cause: bytes  # fingerprint of the URL that waited for it
 
 
 class Queue(msgspec.Struct, frozen=True, kw_only=True):

@@ -60,9 +60,10 @@ class CaptureMeta(msgspec.Struct, frozen=True, kw_only=True):
     """What the crawl knows of a capture and the wire does not tell: enough to rebuild its outcome. No secrets."""
 
     fp: bytes = b""  # fingerprint of the URL; empty where there is no row (robots.txt)
-    via: str = ""  # URL of the page that linked here
+    via: str = ""  # URL of the page that linked here; of a robots.txt, what waited for it
     hops: str = ""  # hop path from the seed
     kind: str = "page"  # page, robots, redirect, …
+    cause: bytes = b""  # of a robots.txt: fingerprint of the URL that waited for it
     robots_digest: str = ""  # of the copy that licensed the send
     robots_rule: str = ""  # the rule that decided
     gap_us: int = 0  # the host's gap in force at the send
@@ -240,6 +241,7 @@ def metadata_member(
         ("fetchTimeMs", str(capture.duration_us // 1000)),
         ("limpet-kind", meta.kind),
         ("limpet-fp", meta.fp.hex()),
+        ("limpet-cause", meta.cause.hex()),
         ("limpet-duration-us", str(capture.duration_us)),
         ("limpet-connect-us", str(capture.connect_us or "")),
         ("limpet-gap-us", str(meta.gap_us)),

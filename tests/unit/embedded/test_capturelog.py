@@ -36,7 +36,7 @@ from limpet.runtime.sqlitefile import SqliteFile
 from limpet.schemas.sqlite import shard_schema
 from limpet.segments import Location
 from limpet.testing.chance import SeededRandom
-from limpet.urlstore import AuthorityRow, Candidate, Completion, ParseOutput
+from limpet.urlstore import AuthorityRow, Candidate, Completion, ParseOutput, RobotsFetch
 from limpet.urlstore.sqlite import SqliteUrlStore
 
 FACTS = Facts(crawl="0123456789abcdef", hash_seed=b"s" * 16, suffix_list_digest="d" * 64)
@@ -85,6 +85,14 @@ class Owner:
         } | outcome
         end = Completion(claim=claim, state=State.FETCHED, now_us=10**9, outcome=Outcome(**values))
         assert await store.complete(end)
+
+    async def robots(self, shard: int, fetched_us: int, cause: int, **outcome: Any) -> bool:
+        """Ask a.example for its robots.txt, because of a URL."""
+        values: dict[str, Any] = {"fp": b"", "fetched_us": fetched_us, "url": "http://a.example/robots.txt"}
+        one = Outcome(**(values | {"status": 200} | outcome))
+        url = candidate(cause)
+        fetch = RobotsFetch(outcome=one, hops="LP", via=url.url, cause=url.fp)
+        return await self.stores[shard].put_robots_fetch(fetch)
 
     async def deny(self, shard: int, number: int, now_us: int) -> None:
         """Admit a URL that robots.txt disallows."""
@@ -172,6 +180,50 @@ def test_an_entry_names_where_it_was_found_and_the_seed(tmp_path: Path) -> None:
             ("L", root + "1", root + "0"),
             ("L", "", root + "3"),
         ]
+
+    with_owner(tmp_path, script)
+
+
+def test_requests_for_robots_stand_among_the_rest(tmp_path: Path) -> None:
+    """By time, with what waited for them and the seed of that; those that come later are found once."""
+
+    async def script(owner: Owner, folder: Folder, views: ShardViews) -> None:
+        await owner.fetch(3, 0, 100)
+        await owner.fetch(3, 1, 300, via=0)
+        await owner.robots(3, 200, cause=1)
+        log = CaptureLog(views, folder.facts.shards)
+        marks = log.now()
+        found = [(entry.at_us, entry.hops, entry.via, entry.source) for entry in log.between({}, marks)]
+        root = "http://a.example/"
+        assert found == [
+            (100, "", "", root + "0"),
+            (200, "LP", root + "1", root + "0"),
+            (300, "L", root + "0", root + "0"),
+        ]
+        await owner.robots(5, 50, cause=1, status=0, failure="timeout")
+        (late,) = log.between(marks, log.now())
+        assert (late.at_us, code_of(late), late.source) == (50, -4, root + "0")
+
+    with_owner(tmp_path, script)
+
+
+def test_requests_for_robots_are_let_go_of_after_90_days(tmp_path: Path) -> None:
+    """As new ones come, at most two for each; a reader whom that overtakes goes on without them."""
+
+    async def script(owner: Owner, folder: Folder, views: ShardViews) -> None:
+        day_us = 86_400_000_000
+        for number in range(5):
+            assert await owner.robots(3, number, cause=1)
+        log = CaptureLog(views, folder.facts.shards)
+        marks, store = log.now(), owner.stores[3]
+        under_way = log.between({}, marks)
+        assert next(under_way).at_us == 0
+        for number, kept in ((89, 6), (90, 5), (91, 4)):
+            assert await owner.robots(3, number * day_us + 4, cause=1)
+            assert len(await store.robots_fetches()) == kept, number
+        assert [entry.at_us for entry in under_way] == [4]
+        assert [await store.requests(day) for day in (0, 89)] == [5, 1]
+        assert len(list(log.between(marks, log.now()))) == 3
 
     with_owner(tmp_path, script)
 

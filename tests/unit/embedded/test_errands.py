@@ -4,13 +4,14 @@ import asyncio
 from pathlib import Path
 
 from limpet.clock import DurableClock
-from limpet.crawlnode.errands import NotAsked
+from limpet.crawlnode.errands import Errand, NotAsked
 from limpet.embedded.errands import WAIT_SECONDS_MAX, FileErrands
 from limpet.robots import HttpAnswer, RobotsAnswer
 from limpet.testing.loop import SimClock, VirtualLoop, run_virtual
 
 RULES = HttpAnswer(200, body=b"User-agent: *\nDisallow: /x\n")
 OWNERS = {"a.test": 0, "b.test": 1}
+ERRAND = Errand(url="http://b.test/robots.txt", hops="LPR", via="http://a.test/robots.txt", cause=b"cause")
 
 
 class Pair:
@@ -20,7 +21,7 @@ class Pair:
         self.loop = VirtualLoop()
         self.clock = DurableClock(SimClock(self.loop))
         self.folder, self.answer, self.seconds = folder, answer, seconds
-        self.ran: list[tuple[str, float]] = []
+        self.ran: list[tuple[Errand, float]] = []
         self.one, self.two = (
             FileErrands(
                 folder, shards=frozenset({shard}), shard_of_host=OWNERS.__getitem__, clock=self.clock, name=f"w{shard}"
@@ -28,19 +29,17 @@ class Pair:
             for shard in (0, 1)
         )
 
-    async def run(self, url: str, until: float) -> RobotsAnswer | NotAsked | None:
-        self.ran.append((url, until - self.clock.monotonic()))
+    async def run(self, errand: Errand, until: float) -> RobotsAnswer | NotAsked | None:
+        self.ran.append((errand, until - self.clock.monotonic()))
         await self.clock.sleep(self.seconds)
         return self.answer
 
-    def ask(
-        self, url: str = "http://b.test/robots.txt", *, served: bool = True, later_seconds: float = 0.0
-    ) -> RobotsAnswer | NotAsked | None:
+    def ask(self, *, served: bool = True, later_seconds: float = 0.0) -> RobotsAnswer | NotAsked | None:
         async def main() -> RobotsAnswer | NotAsked | None:
             await self.clock.sleep(later_seconds)
             servers = [asyncio.ensure_future(errands.serve(self.run)) for errands in (self.one, self.two) if served]
             try:
-                return await self.one.ask(url)
+                return await self.one.ask(ERRAND)
             finally:
                 for server in servers:
                     server.cancel()
@@ -57,8 +56,8 @@ def test_the_owner_answers_and_nothing_is_left(tmp_path: Path) -> None:
     """Whole answers come back, once, and both files go."""
     pair = Pair(tmp_path)
     assert pair.ask() == RULES
-    ((url, left_seconds),) = pair.ran
-    assert url == "http://b.test/robots.txt"
+    ((errand, left_seconds),) = pair.ran
+    assert errand == ERRAND
     assert WAIT_SECONDS_MAX - 2 < left_seconds <= WAIT_SECONDS_MAX
     assert files(tmp_path) == []
 
@@ -77,7 +76,7 @@ def test_an_owner_that_stops_leaves_the_question_for_its_successor(tmp_path: Pat
     pair = Pair(tmp_path, None)
 
     async def main() -> RobotsAnswer | NotAsked | None:
-        asking = asyncio.ensure_future(pair.one.ask("http://b.test/robots.txt"))
+        asking = asyncio.ensure_future(pair.one.ask(ERRAND))
         pair.two.stop()
         leaving = asyncio.ensure_future(pair.two.serve(pair.run))
         await pair.clock.sleep(1.0)
@@ -132,7 +131,7 @@ def test_a_damaged_answer_is_none(tmp_path: Path) -> None:
     pair = Pair(tmp_path)
 
     async def main() -> RobotsAnswer | NotAsked | None:
-        asking = asyncio.ensure_future(pair.one.ask("http://b.test/robots.txt"))
+        asking = asyncio.ensure_future(pair.one.ask(ERRAND))
         while not files(tmp_path):
             await pair.clock.sleep(0.05)
         (tmp_path / files(tmp_path)[0].replace(".ask", ".answer")).write_bytes(b"\xff\x00garbage")
@@ -146,7 +145,7 @@ def test_a_worker_that_stops_waits_for_nobody(tmp_path: Path) -> None:
     pair = Pair(tmp_path)
 
     async def main() -> RobotsAnswer | NotAsked | None:
-        asking = asyncio.ensure_future(pair.one.ask("http://b.test/robots.txt"))
+        asking = asyncio.ensure_future(pair.one.ask(ERRAND))
         await pair.clock.sleep(1.0)
         assert not asking.done()
         began = pair.clock.monotonic()

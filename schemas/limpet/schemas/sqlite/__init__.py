@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from limpet.schemas.named import parse
 from limpet.schemas.sqlite.steps import FUNCTIONS, Step, steps_of
 
-SHARD_VERSION: Final = 3
+SHARD_VERSION: Final = 4
 SEEN_VERSION: Final = 1
 
 

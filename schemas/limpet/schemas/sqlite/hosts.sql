@@ -42,6 +42,22 @@ INSERT INTO day (day, requests) VALUES (?, ?) ON CONFLICT (day) DO UPDATE SET re
 -- Requests of one UTC day.
 SELECT requests FROM day WHERE day = ?;
 
+-- name: robots_fetch_insert
+-- A request for a robots.txt, unless it is known.
+INSERT INTO robots_fetch (fetched_us, url, data) VALUES (?, ?, ?) ON CONFLICT (url, fetched_us) DO NOTHING;
+
+-- name: robots_fetch_drop
+-- Of the two oldest those before a time: with every new one, so that what is too old goes faster than it comes.
+DELETE FROM robots_fetch WHERE seq IN (SELECT seq FROM robots_fetch ORDER BY seq LIMIT 2) AND fetched_us < ?;
+
+-- name: robots_fetch_exists
+-- Whether a request is known.
+SELECT 1 FROM robots_fetch WHERE url = ? AND fetched_us = ?;
+
+-- name: robots_fetches
+-- Every one that is kept.
+SELECT data FROM robots_fetch ORDER BY fetched_us, seq;
+
 -- name: authority_get
 -- What robots remembers of an authority.
 SELECT a.name, h.name, a.robots, a.robots_digest, a.wait_us, a.wait_reason

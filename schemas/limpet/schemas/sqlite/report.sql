@@ -1,6 +1,6 @@
 -- name: log_marks
--- The latest completion, and the latest URL that left the queue without a request.
-SELECT (SELECT max(seq) FROM outcome), (SELECT max(seq) FROM ended);
+-- The latest completion, the latest URL that left the queue without a request, the latest request for a robots.txt.
+SELECT (SELECT max(seq) FROM outcome), (SELECT max(seq) FROM ended), (SELECT max(seq) FROM robots_fetch);
 
 -- name: log_outcome_keys
 -- When what was completed between two numbers was fetched.
@@ -9,6 +9,10 @@ SELECT seq, fetched_us FROM outcome WHERE seq > ? AND seq <= ? ORDER BY seq LIMI
 -- name: log_ended_keys
 -- When what left the queue between two numbers did so.
 SELECT seq, ended_us FROM ended WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?;
+
+-- name: log_robots_keys
+-- When those requests for robots.txt that were stored between two numbers were sent.
+SELECT seq, fetched_us FROM robots_fetch WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?;
 
 -- name: log_outcome
 -- One outcome with what the log says of its URL.
@@ -27,6 +31,10 @@ SELECT data FROM output WHERE fp = ? AND fetched_us = ? ORDER BY parser_version 
 -- One URL that left the queue without a request.
 SELECT e.state, e.reason, u.url, u.fp, u.hops, u.via, u.seed FROM ended AS e JOIN url AS u ON u.id = e.url
 WHERE e.seq = ?;
+
+-- name: log_robots
+-- One request for a robots.txt.
+SELECT data FROM robots_fetch WHERE seq = ?;
 
 -- name: log_via
 -- Where a URL was found.

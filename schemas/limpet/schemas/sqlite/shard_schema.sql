@@ -21,6 +21,15 @@ CREATE TABLE day (
   requests INTEGER NOT NULL
 );
 
+-- Requests for robots.txt, for the log; seq is the order in which they were stored. data is the whole RobotsFetch.
+CREATE TABLE robots_fetch (
+  seq INTEGER PRIMARY KEY,
+  fetched_us INTEGER NOT NULL,
+  url TEXT NOT NULL,
+  data BLOB NOT NULL,
+  UNIQUE (url, fetched_us)
+);
+
 -- The unit of robots.txt, and one queue of the due index.
 CREATE TABLE authority (
   id INTEGER PRIMARY KEY,

@@ -27,3 +27,13 @@ CREATE TABLE ended (
   state INTEGER NOT NULL,
   reason TEXT NOT NULL
 );
+
+-- name: 4_robots_fetches
+-- Requests for robots.txt have lines of their own. Of earlier ones only the archive tells.
+CREATE TABLE robots_fetch (
+  seq INTEGER PRIMARY KEY,
+  fetched_us INTEGER NOT NULL,
+  url TEXT NOT NULL,
+  data BLOB NOT NULL,
+  UNIQUE (url, fetched_us)
+);

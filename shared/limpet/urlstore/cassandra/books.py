@@ -15,6 +15,7 @@ from limpet.urlstore.cassandra.led import Led
 from limpet.urlstore.cassandra.ledger import Rejects, Repairs, Requests, Seeds, Totals
 from limpet.urlstore.cassandra.notices import Notices
 from limpet.urlstore.cassandra.parse import Parse
+from limpet.urlstore.cassandra.robotsfetches import RobotsFetches
 from limpet.urlstore.cassandra.rows import complete, way
 from limpet.urlstore.cassandra.session import Session
 from limpet.urlstore.types import ParseOutput, Reject
@@ -38,6 +39,7 @@ class Books:
         self.seeds = Seeds(session, shard)
         self.rejects = Rejects(session, shard, writer, groups)
         self.requests = Requests(session, shard, writer)
+        self.robots_fetches = RobotsFetches(session, shard, self.requests)
         self.notices = Notices(session, shard, writer, groups)
         self.repairs = Repairs(session, shard)
         self.exits = Exits(session, shard, clock)

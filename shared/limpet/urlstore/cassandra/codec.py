@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from limpet.urlstore.types import AuthorityRow, HostRow, ParseOutput
+from limpet.urlstore.types import AuthorityRow, HostRow, ParseOutput, RobotsFetch
 
 KEY_BYTES_MAX: Final = 4_096
 """Of one text in a key; Cassandra takes 65,535 bytes for all of them together."""
@@ -14,12 +14,13 @@ _ENCODER: Final = msgspec.msgpack.Encoder()
 _OUTPUT: Final = msgspec.msgpack.Decoder(ParseOutput)
 _HOST: Final = msgspec.msgpack.Decoder(HostRow)
 _AUTHORITY: Final = msgspec.msgpack.Decoder(AuthorityRow)
+_ROBOTS_FETCH: Final = msgspec.msgpack.Decoder(RobotsFetch)
 _TEXTS: Final = msgspec.msgpack.Decoder(list[str])
 _NUMBERS: Final = msgspec.msgpack.Decoder(dict[str, int])
 _BY_SHARD: Final = msgspec.msgpack.Decoder(dict[int, dict[str, int]])
 
 
-Record = ParseOutput | HostRow | AuthorityRow | list[str] | dict[str, int] | dict[int, dict[str, int]]
+Record = ParseOutput | HostRow | AuthorityRow | RobotsFetch | list[str] | dict[str, int] | dict[int, dict[str, int]]
 
 
 def encode(record: Record) -> bytes:
@@ -52,6 +53,11 @@ def host(data: bytes) -> HostRow:
 def authority(data: bytes) -> AuthorityRow:
     """What robots remembers of an authority."""
     return _AUTHORITY.decode(data)
+
+
+def robots_fetch(data: bytes) -> RobotsFetch:
+    """A request for a robots.txt."""
+    return _ROBOTS_FETCH.decode(data)
 
 
 def texts(data: bytes) -> list[str]:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from limpet.model.errors import Definite, Indefinite
 from limpet.model.lifecycle import Actor, State, move
-from limpet.model.outcome import Outcome
+from limpet.model.outcome import UNSENT, Outcome
 from limpet.urlstore import counters
 from limpet.urlstore.cassandra.hooks import Ledger
 from limpet.urlstore.cassandra.moves import Moves
@@ -15,7 +15,6 @@ from limpet.urlstore.cassandra.session import Row, Session
 from limpet.urlstore.types import Claim, Completion
 
 SUCCESS: Final = frozenset({State.FETCHED, State.GONE})
-UNSENT: Final = frozenset({"gate", "dns"})  # failures before a request could go out
 DAY_US: Final = 86_400_000_000
 
 

@@ -137,7 +137,7 @@ class Requests:
         self._unwritten.add(day)
 
     async def count(self, day: int, requests: int) -> None:
-        """See `UrlStore.count_requests`."""
+        """Requests that are durable when this returns."""
         self.note(day, requests)
         await self.flush()
 

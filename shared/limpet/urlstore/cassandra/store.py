@@ -32,6 +32,7 @@ from limpet.urlstore.types import (
     Queue,
     Reject,
     RepairItem,
+    RobotsFetch,
     UrlRow,
 )
 
@@ -177,9 +178,17 @@ class CassandraUrlStore:
         """See `UrlStore.put_host`."""
         await self.books.hosts.put_host(row)
 
-    async def count_requests(self, day: int, requests: int) -> None:
-        """See `UrlStore.count_requests`."""
-        await self.books.requests.count(day, requests)
+    async def put_robots_fetch(self, fetch: RobotsFetch) -> bool:
+        """See `UrlStore.put_robots_fetch`."""
+        return await self.books.robots_fetches.put(fetch)
+
+    async def has_robots_fetch(self, url: str, fetched_us: int) -> bool:
+        """See `UrlStore.has_robots_fetch`."""
+        return await self.books.robots_fetches.has(url, fetched_us)
+
+    async def robots_fetches(self) -> list[RobotsFetch]:
+        """See `UrlStore.robots_fetches`."""
+        return await self.books.robots_fetches.all()
 
     async def requests(self, day: int) -> int:
         """See `UrlStore.requests`."""

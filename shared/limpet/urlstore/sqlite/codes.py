@@ -7,7 +7,7 @@ import msgspec
 from limpet.model.lifecycle import State
 from limpet.model.outcome import Outcome
 from limpet.runtime.sqlitetx import Row
-from limpet.urlstore.types import AuthorityRow, Candidate, HostRow, Job, Notice, ParseOutput, UrlRow
+from limpet.urlstore.types import AuthorityRow, Candidate, HostRow, Job, Notice, ParseOutput, RobotsFetch, UrlRow
 
 CODES: Final = {
     State.DUE: 0,
@@ -27,13 +27,14 @@ STATES: Final = {code: state for state, code in CODES.items()}
 _ENCODER: Final = msgspec.msgpack.Encoder()
 _OUTCOME: Final = msgspec.msgpack.Decoder(Outcome)
 _OUTPUT: Final = msgspec.msgpack.Decoder(ParseOutput)
+_ROBOTS_FETCH: Final = msgspec.msgpack.Decoder(RobotsFetch)
 _CANDIDATE: Final = msgspec.msgpack.Decoder(Candidate)
 _SAMPLES: Final = msgspec.msgpack.Decoder(list[str])
 
 CLASH: Final = "clash"
 
 
-def encode(record: Outcome | ParseOutput | Candidate | list[str]) -> bytes:
+def encode(record: Outcome | ParseOutput | RobotsFetch | Candidate | list[str]) -> bytes:
     """A record as one value."""
     return _ENCODER.encode(record)
 
@@ -41,6 +42,11 @@ def encode(record: Outcome | ParseOutput | Candidate | list[str]) -> bytes:
 def outcome(data: bytes) -> Outcome:
     """An outcome as stored."""
     return _OUTCOME.decode(data)
+
+
+def robots_fetch(data: bytes) -> RobotsFetch:
+    """A request for a robots.txt as stored."""
+    return _ROBOTS_FETCH.decode(data)
 
 
 def output(data: bytes) -> ParseOutput:

@@ -8,7 +8,16 @@ from limpet.model.outcome import Outcome
 from limpet.runtime.sqlitetx import Reader
 from limpet.segments.port import Location
 from limpet.urlstore.sqlite import codes
-from limpet.urlstore.types import DAMAGED_SEGMENT, AuthorityRow, HostRow, ParseOutput, Reject, RepairItem, UrlRow
+from limpet.urlstore.types import (
+    DAMAGED_SEGMENT,
+    AuthorityRow,
+    HostRow,
+    ParseOutput,
+    Reject,
+    RepairItem,
+    RobotsFetch,
+    UrlRow,
+)
 
 T = TypeVar("T")
 
@@ -54,6 +63,11 @@ def hosts(reader: Reader) -> list[HostRow]:
 def requests(reader: Reader, day: int) -> int:
     """Requests of one UTC day."""
     return reader.value("day_get", (day,)) or 0
+
+
+def robots_fetches(reader: Reader) -> list[RobotsFetch]:
+    """Requests for robots.txt, by fetch time."""
+    return [codes.robots_fetch(data) for (data,) in reader.all("robots_fetches")]
 
 
 def authority(reader: Reader, authority: str) -> AuthorityRow | None:

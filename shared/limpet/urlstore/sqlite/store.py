@@ -26,6 +26,7 @@ from limpet.urlstore.types import (
     Queue,
     Reject,
     RepairItem,
+    RobotsFetch,
     UrlRow,
 )
 
@@ -143,9 +144,17 @@ class SqliteUrlStore:
         """See `UrlStore.put_host`."""
         await self._file.write(lambda tx: work.put_host(tx, row))
 
-    async def count_requests(self, day: int, requests: int) -> None:
-        """See `UrlStore.count_requests`."""
-        await self._file.write(lambda tx: work.count_requests(tx, day, requests))
+    async def put_robots_fetch(self, fetch: RobotsFetch) -> bool:
+        """See `UrlStore.put_robots_fetch`."""
+        return await self._file.write(lambda tx: work.put_robots_fetch(tx, fetch))
+
+    async def has_robots_fetch(self, url: str, fetched_us: int) -> bool:
+        """See `UrlStore.has_robots_fetch`."""
+        return self._file.read(lambda reader: reader.one("robots_fetch_exists", (url, fetched_us)) is not None)
+
+    async def robots_fetches(self) -> list[RobotsFetch]:
+        """See `UrlStore.robots_fetches`."""
+        return self._file.read(reading.robots_fetches)
 
     async def requests(self, day: int) -> int:
         """See `UrlStore.requests`."""

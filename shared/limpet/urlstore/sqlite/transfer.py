@@ -52,6 +52,7 @@ async def copy_shard(source: UrlStore, file: SqliteFile) -> int:
         copied.days.update(outcome.fetched_us // work.DAY_US for url in urls for outcome in url.outcomes)
         copied = copied._replace(urls=copied.urls + len(urls))
     await _copy_hosts(source, file, names, copied.authorities)
+    copied.days.update(await _copy_robots_fetches(source, file))
     await _copy_days(source, file, copied.days)
     await _copy_rest(source, file)
     return copied.urls
@@ -147,8 +148,17 @@ def _put_authority(tx: Tx, names: Names, row: AuthorityRow) -> None:
     tx.run("authority_put", (row.robots, row.robots_digest, row.wait_us, row.wait_reason, authority_id))
 
 
+async def _copy_robots_fetches(source: UrlStore, file: SqliteFile) -> set[int]:
+    """Requests for robots.txt; the days on which there were any."""
+    fetches = await source.robots_fetches()
+    for begin in range(0, len(fetches), BATCH_ROWS):
+        batch = fetches[begin : begin + BATCH_ROWS]
+        await file.write(lambda tx, batch=batch: [work.put_robots_fetch(tx, one) for one in batch])  # type: ignore[misc]  # bound now
+    return {fetch.outcome.fetched_us // work.DAY_US for fetch in fetches}
+
+
 async def _copy_days(source: UrlStore, file: SqliteFile, days: Iterable[int]) -> None:
-    """Outcomes have counted themselves by now; the rest of a day were requests without one (robots.txt)."""
+    """What was copied counted itself; the rest of a day were requests for robots.txt that are not kept any more."""
     for day in sorted(days):
         total = await source.requests(day)
         counted = file.read(lambda reader, day=day: reader.value("day_get", (day,)) or 0)  # type: ignore[misc]

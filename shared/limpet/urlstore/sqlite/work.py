@@ -4,17 +4,16 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from limpet.model.lifecycle import Actor, State, move
-from limpet.model.outcome import Outcome
+from limpet.model.outcome import UNSENT, Outcome
 from limpet.runtime.randomness import Random
 from limpet.runtime.sqlitetx import Row, Tx
 from limpet.urlstore import counters
 from limpet.urlstore.sqlite import codes
 from limpet.urlstore.sqlite.dueindex import DueIndex
-from limpet.urlstore.types import Claim, Completion, HostRow, Lane
+from limpet.urlstore.types import ROBOTS_FETCHES_KEPT_US, Claim, Completion, HostRow, Lane, RobotsFetch
 
 TOKEN_BYTES = 16
 SUCCESS = frozenset({State.FETCHED, State.GONE})
-UNSENT = frozenset({"gate", "dns"})  # failures before a request could go out
 DAY_US = 86_400_000_000
 
 
@@ -164,6 +163,17 @@ def put_outcome(tx: Tx, ids: tuple[int, int], outcome: Outcome, state: State, no
 def put_host(tx: Tx, row: HostRow) -> None:
     """Store what politeness must remember of a host."""
     tx.run("host_put", codes.host_values(row))
+
+
+def put_robots_fetch(tx: Tx, fetch: RobotsFetch) -> bool:
+    """Insert a request for a robots.txt, count it, and let go of what is too old by then. Whether it is new."""
+    outcome = fetch.outcome
+    if tx.run("robots_fetch_insert", (outcome.fetched_us, outcome.url, codes.encode(fetch))) <= 0:
+        return False
+    if outcome.failure not in UNSENT:
+        count_requests(tx, outcome.fetched_us // DAY_US, 1)
+    tx.run("robots_fetch_drop", (outcome.fetched_us - ROBOTS_FETCHES_KEPT_US,))
+    return True
 
 
 def count_requests(tx: Tx, day: int, requests: int) -> None:

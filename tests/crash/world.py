@@ -243,6 +243,12 @@ def shut_web() -> World:
     )
 
 
+def dying_web() -> World:
+    """Three sites that have a robots.txt to give, and then nothing more."""
+    hosts = [Host(name=f"{name}.test", refused=("/page",)) for name in ("sampi", "koppa", "digamma")]
+    return World(name="dying", seeds=tuple(f"{host.base}/page" for host in hosts), hosts=hosts)
+
+
 def whole_web() -> World:
     """Pages with all that they need on another host, sitemaps that robots.txt names, and links that patterns keep out.
 

@@ -16,7 +16,7 @@ from limpet.bus import Producer
 from limpet.clock import DurableClock
 from limpet.config import Facts, Settings
 from limpet.crawlnode.archive import Archivist, observed
-from limpet.crawlnode.health import Outage
+from limpet.crawlnode.health import OUTAGE, Outage
 from limpet.crawlnode.steps import RECORDED, FetchSteps
 from limpet.fetch import Capture, Fetcher, FetchLimits, FetchRequest, Head, Locating
 from limpet.model.errors import CannotGoOn, Definite, Indefinite
@@ -158,8 +158,13 @@ class Exchange:
     async def _finish(self, sent: Sent, store: UrlStore, producer: Producer) -> Verdict:
         capture, claim, host = sent.capture, sent.claim, sent.host
         verdict = self._judge(sent, coding_cut=await self._lost_its_end(capture))
-        if is_proxy_fault(capture) or (verdict.site_failure and await self.was_ours()):
-            await self._hand_back(claim, store)
+        if is_proxy_fault(capture):
+            await self._hand_back(claim, store, self._clock.wall_us() + int(Outage.PAUSE_SECONDS * 1e6))
+            return verdict
+        if verdict.site_failure and await self.was_ours():
+            until_us = self.excuse(claim.host)
+            await self.persist(self._governor.wait_until(host, until_us, OUTAGE), store)
+            await self._hand_back(claim, store, until_us)
             return verdict
         verdict = await self._break(sent, verdict, store)
         outcome = _outcome(sent, verdict)
@@ -177,9 +182,9 @@ class Exchange:
             log_event(_LOG, logging.DEBUG, "exchange", url=claim.url, answer=said, state=verdict.state.value)
         return verdict
 
-    async def _hand_back(self, claim: Claim, store: UrlStore) -> None:
+    async def _hand_back(self, claim: Claim, store: UrlStore, until_us: int) -> None:
         now_us = self._clock.wall_us()
-        await self._insist(lambda: self._steps.hand_back(store, [claim], now_us + 30_000_000, now_us), claim, store)
+        await self._insist(lambda: self._steps.hand_back(store, [claim], until_us, now_us), claim, store)
 
     async def _give_up(self, claim: Claim, store: UrlStore) -> None:
         """The host was in trouble for a week: everything that waits for it ends."""
@@ -269,6 +274,10 @@ class Exchange:
         """Whether the failure that was just seen turns out to be one of many at once: of ours, not of the site."""
         await self._clock.sleep(Outage.SETTLE_SECONDS)
         return self._outage.paused_for() > 0
+
+    def excuse(self, host: str) -> int:
+        """Until when a host is left alone that is excused by an outage of ours."""
+        return self._clock.wall_us() + int(self._outage.excuse(registrable_domain(host)) * 1e6)
 
     async def _mind_wait(self, head: Head, state: HostState, store: UrlStore) -> None:
         now_us = self._clock.wall_us()

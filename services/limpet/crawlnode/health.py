@@ -7,6 +7,8 @@ from limpet.clock import DurableClock
 from limpet.model.errors import LimpetError
 
 CONFIRM_EVERY_FRACTION = 0.3
+OUTAGE = "outage"
+"""Why a host waits whose failure was taken for ours."""
 
 
 class Health:
@@ -51,12 +53,14 @@ class Outage:
     """Tells failures of sites from failures of our own uplink or resolver.
 
     Network failures of several unrelated domains that had answered before, within a short time and with no answer from
-    anyone in between, are ours: claiming stops for a while and nothing is counted.
+    anyone in between, are ours: claiming stops for a while and nothing is counted. Who was excused so is left alone for
+    longer each time, until it answers: sites that die together look the same, and must not be asked for ever.
     """
 
     DOMAINS_MIN = 3
     WINDOW_SECONDS = 30.0
     PAUSE_SECONDS = 30.0
+    EXCUSE_SECONDS_MAX = 3_600.0
     SETTLE_SECONDS = 2.0
     KNOWN_MAX = 10_000
 
@@ -64,12 +68,14 @@ class Outage:
         self._clock = clock
         self._answered: OrderedDict[str, None] = OrderedDict()
         self._failing: dict[str, float] = {}
+        self._excused: OrderedDict[str, tuple[float, float]] = OrderedDict()  # domain: how long, and until when
         self._paused_until = 0.0
 
     def answered(self, domain: str) -> None:
         """Somebody answered: the uplink works."""
         self._failing.clear()
         self._paused_until = 0.0
+        self._excused.pop(domain, None)
         self._answered[domain] = None
         self._answered.move_to_end(domain)
         if len(self._answered) > self.KNOWN_MAX:
@@ -84,6 +90,19 @@ class Outage:
         recent = [name for name, at in self._failing.items() if at > now - self.WINDOW_SECONDS]
         if len(recent) >= self.DOMAINS_MIN:
             self._paused_until = now + self.PAUSE_SECONDS
+
+    def excuse(self, domain: str) -> float:
+        """A failure of `domain` was ours: for how many seconds it is left alone. Twice as long as the last time."""
+        now = self._clock.monotonic()
+        seconds, until = self._excused.get(domain, (self.PAUSE_SECONDS / 2, now))
+        if until <= now:  # else another failure of the same time
+            seconds = min(2 * seconds, self.EXCUSE_SECONDS_MAX)
+            until = now + seconds
+            self._excused[domain] = (seconds, until)
+            self._excused.move_to_end(domain)
+            if len(self._excused) > self.KNOWN_MAX:
+                self._excused.popitem(last=False)
+        return until - now
 
     def stopped(self) -> None:
         """Our own proxy failed: nobody can be asked."""

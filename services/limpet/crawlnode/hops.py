@@ -7,6 +7,7 @@ from limpet.clock import DurableClock
 from limpet.config import Settings
 from limpet.crawlnode.errands import NotAsked
 from limpet.crawlnode.exchange import Exchange, longest_fetch_us
+from limpet.crawlnode.health import OUTAGE
 from limpet.crawlnode.holdings import Holding, Holdings
 from limpet.crawlnode.steps import FetchSteps
 from limpet.model.urls import split
@@ -109,5 +110,5 @@ class HopPermits:
         if wait_seconds <= left_seconds:
             return None
         row_us = state.row.wait_us - self._clock.wall_us()
-        theirs = row_us / 1e6 > left_seconds and state.row.wait_reason not in {CRAWL_DELAY, UNFINISHED}
+        theirs = row_us / 1e6 > left_seconds and state.row.wait_reason not in {CRAWL_DELAY, UNFINISHED, OUTAGE}
         return NotAsked(REDIRECT_WAITS, int(wait_seconds * 1e6), theirs=theirs)

@@ -17,7 +17,7 @@ from limpet.config import Facts, Settings
 from limpet.crawlnode.archive import Archivist
 from limpet.crawlnode.errands import Errand, Errands, NotAsked
 from limpet.crawlnode.exchange import Exchange, limits_of
-from limpet.crawlnode.health import Outage
+from limpet.crawlnode.health import OUTAGE, Outage
 from limpet.crawlnode.holdings import Holding, Holdings
 from limpet.crawlnode.hops import REDIRECT_ELSEWHERE, HopPermits
 from limpet.crawlnode.robotsarchive import RobotsArchive
@@ -194,8 +194,11 @@ class RobotsDesk:
             return
         await self.load(authority, host, store)  # so many others may have been met meanwhile that it was dropped
         before = self._known[authority]
-        if settled.reason == PROXY or (settled.failing == "connection" and await self._exchange.was_ours()):
-            await self._put_off(before, "robots_proxy" if settled.reason == PROXY else "robots_outage", store)
+        if settled.reason == PROXY:
+            await self._put_off(before, PROXY, self._clock.wall_us() + int(Outage.PAUSE_SECONDS * 1e6), store)
+            return
+        if settled.failing == "connection" and await self._exchange.was_ours():
+            await self._put_off(before, OUTAGE, self._exchange.excuse(host.row.host), store)
             return
         now_us = self._clock.wall_us()
         dated_us = now_us if settled.status == "unreachable" else asked_us  # a copy is as old as its request
@@ -222,10 +225,9 @@ class RobotsDesk:
         await self._obey_delay(authority, state, host, store)
         self._tell(authority, settled)
 
-    async def _put_off(self, known: _Known, reason: str, store: UrlStore) -> None:
+    async def _put_off(self, known: _Known, reason: str, until_us: int, store: UrlStore) -> None:
         """Our proxy or our uplink failed, which says nothing of the site: no clock of its robots.txt runs."""
-        until_us = self._clock.wall_us() + int(Outage.PAUSE_SECONDS * 1e6)
-        row = msgspec.structs.replace(known.row, wait_us=until_us, wait_reason=reason)
+        row = msgspec.structs.replace(known.row, wait_us=until_us, wait_reason=f"robots_{reason}")
         await self._steps.put_robots(store, row)
         self._keep(_Known(row, known.state))
 

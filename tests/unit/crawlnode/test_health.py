@@ -100,6 +100,26 @@ def test_one_domain_failing_often_is_its_own_trouble() -> None:
     loop.close()
 
 
+def test_an_excuse_lasts_longer_each_time_until_the_domain_answers() -> None:
+    """Half a minute, then twice as long up to an hour; failures within one excuse share it."""
+    loop, outage = _outage()
+    clock = SimClock(loop)
+
+    async def story() -> list[float]:
+        given = []
+        for _ in range(9):
+            given.append(outage.excuse("a.test"))
+            await clock.sleep(1.0)
+            assert outage.excuse("a.test") == given[-1] - 1.0
+            outage.answered("b.test")
+            await clock.sleep(given[-1])
+        outage.answered("a.test")
+        return [*given, outage.excuse("a.test")]
+
+    assert loop.run_until_complete(story()) == [30, 60, 120, 240, 480, 960, 1920, 3600, 3600, 30]
+    loop.close()
+
+
 def test_a_proxy_that_fails_stops_everything_for_a_while() -> None:
     """Our own proxy is our only way out; an answer from anyone ends it."""
     loop, outage = _outage()

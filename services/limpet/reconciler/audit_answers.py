@@ -4,6 +4,7 @@ Also the two bodies that such an answer may need: its own, with the content codi
 """
 
 import hashlib
+import re
 import zlib
 from collections.abc import Iterable
 from datetime import UTC
@@ -24,6 +25,9 @@ _ENOUGH_BYTES: Final = 500_000
 
 _MEMBERS_MAX: Final = 1_000
 _GZIP, _ZLIB, _RAW = 31, 15, -15
+_READ: Final = frozenset({b"", b"identity", b"gzip", b"x-gzip", b"deflate"})
+_PLAIN: Final = re.compile("[^\0-\x08\x0e-\x1f\x7f\ud800-\udfff]*+")
+_BEYOND_ASCII: Final = bytes(range(0x80, 0x100))
 _CUT: Final = frozenset({"disconnect", "time"})
 
 Meaning = Literal["rules", "allow_all", "redirect", "unreachable"]
@@ -74,7 +78,10 @@ def meaning_of(status: int, body: bytes | None) -> tuple[Meaning, str]:
 
 
 def decoded_body(payload: bytes, content_encoding: bytes | None, truncated: str) -> bytes | None:
-    """A robots.txt body with its content coding undone, as far as anybody parses; None when a part of it is missing."""
+    """A robots.txt body with its content coding undone, as far as anybody parses; None when a part of it is missing.
+
+    Or all of it, in a coding that nobody asked for.
+    """
     if truncated in _CUT:
         return None
     data = payload
@@ -92,7 +99,13 @@ def _undone(data: bytes, coding: bytes) -> bytes | None:
     if coding == b"deflate" and data:
         whole = _inflated(data, _ZLIB) or _inflated(data, _RAW)
         return data if whole is None else whole[0] if whole[1] or len(whole[0]) >= _ENOUGH_BYTES else None
-    return data
+    return data if coding in _READ or _is_plain(data) else None
+
+
+def _is_plain(data: bytes) -> bool:
+    """Whether bytes are text, whatever coding their header names. A limit may have cut the last character."""
+    whole = data.rstrip(_BEYOND_ASCII).decode("utf-8", "surrogateescape")  # what does not decode becomes surrogates
+    return _PLAIN.fullmatch(whole) is not None
 
 
 def _gzip(data: bytes) -> bytes | None:

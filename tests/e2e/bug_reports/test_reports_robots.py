@@ -5,6 +5,7 @@ redirects, 2 MB) are judged in tests/e2e/test_rude_robots.py and not again here.
 days of silence take virtual time: tests/conformance/test_robots_http_cases.py, h06 and h08.
 """
 
+import gzip
 import itertools
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -30,6 +31,11 @@ def endless(start: bytes) -> tuple[Step, ...]:
     return (text(start), *[b"# endless\n" * 6_500] * 1_000)
 
 
+def thrice(body: bytes) -> bytes:
+    """Coded more often than anybody undoes."""
+    return gzip.compress(gzip.compress(gzip.compress(body)))
+
+
 CLOSED = {  # G13: files that forbid everything, and say so oddly
     "mark-lf": text(MARK + FORBID),
     "mark-crlf": text(MARK + FORBID.replace(b"\n", b"\r\n")),
@@ -37,6 +43,7 @@ CLOSED = {  # G13: files that forbid everything, and say so oddly
     "mark-named": text(MARK + b"user-agent: limpet\ndisallow: /\n"),
     "no-end": text(b"User-agent: *\nDisallow: /"),
     "html-type": answer(b"200 OK", FORBID, b"Content-Type: text/html"),
+    "no-coding": answer(b"200 OK", "# \u00e9\n".encode() + FORBID, b"Content-Encoding: utf-8"),
     "not-200": answer(b"203 Non-Authoritative", FORBID),
     "error-lines": text(b"<html>\0\xff\n:::\nUser-agent: *\n???\nDisallow: /\n\xfe"),  # h07
     "capitals": text(b"USER-AGENT: LIMPET\nDISALLOW: /\n"),
@@ -61,6 +68,12 @@ UNREACHABLE: dict[str, tuple[Answer, str]] = {  # G14, h04, h05
     "nowhere": (moved(b""), "robots_redirect_without_location"),
     "loop": (moved(b"/robots.txt"), "robots_too_many_redirects"),
     "ftp": (moved(b"ftp://127.0.0.1/robots.txt"), "robots_gate"),
+    "brotli": (answer(b"200 OK", b"\x0b\x0c\x80" + FORBID + b"\x03", b"Content-Encoding: br"), "robots_reset"),
+    "members": (
+        answer(b"200 OK", gzip.compress(b"") * 1_000 + gzip.compress(FORBID), b"Content-Encoding: gzip"),
+        "robots_reset",
+    ),
+    "codings": (answer(b"200 OK", thrice(FORBID), b"Content-Encoding: gzip, gzip, gzip"), "robots_reset"),
     "far": (moved(b"/robots.txt?" + b"\xff" * 30_000), "robots_gate"),  # as long as a WARC header may be, and longer
 }
 RULES = [  # G15: rule, URL, whether it may be fetched

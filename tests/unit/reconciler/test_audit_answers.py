@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from limpet.assembly.robots_body import decode_robots
+from limpet.fetch import Capture, Head
 from limpet.reconciler.audit_answers import decoded_body, marker, meaning_of, wait_until_us
 from limpet.robots import HttpAnswer, Settled, digest, next_step
 
@@ -25,6 +27,27 @@ def test_meanings_agree_with_the_machine_that_licenses(status: int) -> None:
         assert name == step.digest
     else:
         assert meaning == "redirect"
+
+
+@pytest.mark.parametrize(
+    ("payload", "coding", "is_read"),
+    [
+        (BODY, b"utf-8", True),
+        (BODY + b"# \xc3\xa9 \xc3", b"br", True),
+        (b"\x0b\x0c\x80" + BODY + b"\x03", b"br", False),
+        (b"\x28\xb5\x2f\xfd\x04\x00" + BODY, b"zstd", False),
+        (BODY + b"\0", b"br", False),
+        (gzip.compress(b"\x0b\x0c\x80" + BODY, mtime=0), b"br, gzip", False),
+        (gzip.compress(b"", mtime=0) * 1_000 + gzip.compress(BODY, mtime=0), b"gzip", False),
+        (gzip.compress(BODY, mtime=0)[:-20], b"gzip", False),
+    ],
+)
+def test_what_cannot_be_read_is_no_licence_to_either(payload: bytes, coding: bytes, is_read: bool) -> None:
+    """A coding that nobody asked for, or that is not undone to its end: its bytes are no rules; plain text is."""
+    capture = Capture(url="", head=Head(status=200, headers=((b"Content-Encoding", coding),)), payload=payload)
+    expected = payload if is_read else None
+    assert decode_robots(capture) == expected
+    assert decoded_body(payload, coding, "") == expected
 
 
 def test_a_partial_body_means_disallow() -> None:

@@ -226,6 +226,10 @@ def assert_verbs_read(config: Path, states: dict[str, str]) -> None:
     assert sum(host["urls"] for host in hosts) == len(states)
     reasons = limpet("report", "--config", config, "--by", "reason").stdout
     assert f"fetched\t{list(states.values()).count('fetched')}\t-\t-" in reasons
+    for words in (("verify", "--links"), ("audit",)):
+        judged = limpet(*words, "--config", config, "--json")
+        assert judged.returncode == 0, judged
+        assert json.loads(judged.stdout)["checked"]["segments"] == 1
     failed = limpet("failures", "--config", config, "--json")
     assert (failed.returncode, states_in(failed)) == (1, dict.fromkeys(gone, "gone"))
     assert limpet("failures", "--config", config, "--retry").stdout == f"{len(gone)} URLs due again\n"

@@ -62,6 +62,11 @@ makes a crawl ask more often.
 
 _WALK: Final = "With --config this reads every row of the keyspace once, in the order of its token ring."
 
+_COPY: Final = """\
+With --config the rows are copied first, into --into DIR or a temporary folder (TMPDIR); segments are read where they
+are. For a crawl at rest: of a running one, rows and records may be of two moments.
+"""
+
 
 class _Parser(argparse.ArgumentParser):
     """Argparse whose complaints are errors of ours: one line, exit code 2."""
@@ -297,13 +302,19 @@ def _add_rebuild_seen(verbs: _Verbs) -> None:
     rebuild.add_argument("--json", action="store_true", help="print JSON")
 
 
+def _judging(verbs: _Verbs, name: str, summary: str) -> argparse.ArgumentParser:
+    verb = _placed(verbs, name, summary, epilog=_COPY)
+    verb.add_argument("--into", type=Path, metavar="DIR", help="with --config: keep the copy of the rows here")
+    return verb
+
+
 def _add_verify(verbs: _Verbs) -> None:
-    verify = _listing(verbs, "verify", "is the archive intact, and is every row backed by a record?")
+    verify = _judging(verbs, "verify", "is the archive intact, and is every row backed by a record?")
     verify.add_argument("--links", action="store_true", help="also parse stored bodies again and look for lost links")
 
 
 def _add_audit(verbs: _Verbs) -> None:
-    _listing(verbs, "audit", "were we polite? Judges every fetch again from the archive")
+    _judging(verbs, "audit", "were we polite? Judges every fetch again from the archive")
 
 
 def _typed(parse: Callable[[str], object]) -> Callable[[str], object]:

@@ -11,10 +11,13 @@ from limpet.assembly.hostjudge import HostJudge, HostNow, Served, Waiting
 from limpet.assembly.places import shard_of_url
 from limpet.cli.clustersums import odd_robots_of, sums_of
 from limpet.cli.crawlview import Known, Unparsed
+from limpet.cli.pulling import copy_rows, facts_of_copy, keep_settings
 from limpet.clock import DurableClock, SystemClock
+from limpet.cluster.archivedisk import ArchiveDisk
 from limpet.cluster.remote import Queue, RemoteCrawl, open_remote
 from limpet.cluster.settings import load_cluster_settings, process_settings
 from limpet.config import Facts, Settings
+from limpet.embedded.folder import Folder
 from limpet.embedded.sums import Sum
 from limpet.model.events import decode_fetched
 from limpet.model.identity import Fingerprinter, identity_key
@@ -139,6 +142,16 @@ class ClusterView:
         """See `CrawlView.retry`. While the crawl goes on."""
         with contextlib.closing(ThreadRunner("receipts")) as runner:
             return self._ask(self._crawl.retry(states, runner))
+
+    @contextlib.contextmanager
+    def copied(self, into: Path) -> Iterator[tuple[Folder, ArchiveDisk, int]]:
+        """Rows, copied into a folder that holds nothing yet; the archive where it is; how many URLs there are."""
+        folder = Folder.create(into, facts_of_copy(self.facts))
+        with contextlib.closing(ThreadRunner("pull")) as runner:
+            urls = self._ask(copy_rows(self._crawl, folder, SystemClock(), runner))
+        keep_settings(folder, self._settings, self._config)
+        with contextlib.closing(self._crawl.archive(self._loop)) as disk:
+            yield folder, disk, urls
 
     @property
     def resumed_by(self) -> str:

@@ -5,21 +5,17 @@ import asyncio
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
-
 from limpet.cli.printing import print_json, print_lines
+from limpet.cli.pulling import copy_rows, facts_of_copy, keep_settings
 from limpet.cli.units import show_count, show_duration
 from limpet.clock import DurableClock, SystemClock
-from limpet.cluster.remote import Pulled, RemoteCrawl, open_remote
+from limpet.cluster.remote import Pulled, open_remote
 from limpet.cluster.settings import ClusterSettings, load_cluster_settings, process_settings
 from limpet.embedded.folder import Folder, check_vacant, is_crawl
 from limpet.model.errors import UsageError
 from limpet.model.lifecycle import State
 from limpet.runtime import SystemRandom, ThreadRunner
-from limpet.runtime.sqlitefile import SqliteFile
-from limpet.schemas.sqlite import shard_schema
 from limpet.urlstore import counters
-from limpet.urlstore.sqlite.transfer import copy_shard
 
 DAY_US: Final = 86_400_000_000
 
@@ -30,7 +26,7 @@ def pull(arguments: argparse.Namespace) -> int:
     if is_crawl(arguments.into):
         raise UsageError(f"{arguments.into} holds a crawl already: choose a new folder with --into")
     check_vacant(arguments.into)
-    urls, pulled = asyncio.run(_pull(settings, arguments.into))
+    urls, pulled = asyncio.run(_pull(settings, arguments.config, arguments.into))
     if arguments.json:
         print_json({"urls": urls, "segments": len(pulled.segments), "growing": list(pulled.growing)})
         return 0
@@ -40,28 +36,17 @@ def pull(arguments: argparse.Namespace) -> int:
     return 0
 
 
-async def _pull(settings: ClusterSettings, into: Path) -> tuple[int, Pulled]:
+async def _pull(settings: ClusterSettings, config: Path, into: Path) -> tuple[int, Pulled]:
     clock, runner = DurableClock(SystemClock()), ThreadRunner("pull")
     try:
         async with open_remote(settings, clock, SystemRandom()) as crawl:
-            folder = Folder.create(into, msgspec.structs.replace(crawl.facts, replicas=1))
+            folder = Folder.create(into, facts_of_copy(crawl.facts))
             pulled = await crawl.pull_segments(folder.segment_directories[0], runner)
-            urls = 0
-            for shard in range(crawl.facts.shards):
-                urls += await _copy(crawl, folder, shard, clock, runner)
-        folder.store_settings(process_settings(settings))
+            urls = await copy_rows(crawl, folder, clock, runner)
+        keep_settings(folder, process_settings(settings), config)
     finally:
         runner.close()
     return urls, pulled
-
-
-async def _copy(crawl: RemoteCrawl, folder: Folder, shard: int, clock: DurableClock, runner: ThreadRunner) -> int:
-    path = folder.shard_file(shard)
-    file = SqliteFile(path, schema=shard_schema(), runner=runner, clock=clock, commit_interval_seconds=0.0)
-    try:
-        return await copy_shard(crawl.store(shard), file)
-    finally:
-        await file.close()
 
 
 def status(arguments: argparse.Namespace) -> int:

@@ -12,6 +12,7 @@ import msgspec
 
 from limpet.assembly.places import shard_of_host
 from limpet.clock import DurableClock
+from limpet.cluster.archivedisk import ArchiveDisk
 from limpet.cluster.facts import read_facts
 from limpet.cluster.orders import CassandraOrders
 from limpet.cluster.seen import seen_shard
@@ -204,6 +205,10 @@ class RemoteCrawl:
             return await rebuild(marks, [row.fp for row in await self.store(shard).rows()])
         finally:
             await marks.close()
+
+    def archive(self, loop: asyncio.Runner) -> ArchiveDisk:
+        """The segments, to be read where they are."""
+        return ArchiveDisk(NativeHdfs(self._settings.hdfs), self._settings.hdfs.root, loop)
 
     async def pull_segments(self, folder: Path, runner: Runner) -> Pulled:
         """Copy sealed segments with their indexes into `folder`. Raises `CannotGoOn` when HDFS does not serve."""

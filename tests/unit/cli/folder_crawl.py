@@ -67,6 +67,10 @@ class FolderCrawl:
             found = [(row, await self.store(shard_of_host(row.host, self.facts)).outcomes(row.fp)) for row in page]
             yield [Fetched(row, tuple((one, State.FETCHED) for one in outcomes)) for row, outcomes in found]
 
+    async def requests(self, day: int) -> int:
+        """See `RemoteCrawl.requests`."""
+        return sum([await self.store(shard).requests(day) for shard in range(self.facts.shards)])
+
     async def rejected(self) -> Counter[str]:
         """See `RemoteCrawl.rejected`."""
         counts: Counter[str] = Counter()

@@ -5,7 +5,7 @@ queue without a request. Copy a crawl that is at rest: of a running one, a row a
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -19,24 +19,96 @@ from limpet.urlstore.port import UrlStore
 from limpet.urlstore.sqlite import codes, discovery, parse, work
 from limpet.urlstore.sqlite.dueindex import DueIndex
 from limpet.urlstore.sqlite.names import Names
-from limpet.urlstore.types import AuthorityRow, Candidate, Lane, ParseOutput, UrlRow
+from limpet.urlstore.types import (
+    AuthorityRow,
+    Candidate,
+    HostRow,
+    Job,
+    Lane,
+    Notice,
+    ParseOutput,
+    Reject,
+    RepairItem,
+    RobotsFetch,
+    UrlRow,
+)
 
 BATCH_ROWS: Final = 200
 _DONE: Final = frozenset({State.FETCHED, State.GONE})
 
 
-class _Url(NamedTuple):
+class Url(NamedTuple):
+    """A URL as it is copied."""
+
     row: UrlRow
-    outcomes: list[Outcome]
-    outputs: list[ParseOutput]
+    outcomes: Sequence[Outcome]
+    outputs: Sequence[ParseOutput]
 
 
-class _Copied(NamedTuple):
-    """What was counted on the way, to tell what is still missing of each day."""
+class Rest(NamedTuple):
+    """What a shard knows beside URLs, hosts and counts."""
 
-    urls: int
-    authorities: set[str]
-    days: set[int]
+    seeds: Sequence[str] = ()
+    rejects: Sequence[Reject] = ()
+    jobs: Sequence[Job] = ()
+    repairs: Sequence[RepairItem] = ()
+    notices: Sequence[Notice] = ()
+
+
+class Target:
+    """The file of a shard that a crawl is copied into; it holds nothing yet. Raises what the file raises."""
+
+    def __init__(self, file: SqliteFile) -> None:
+        self._file = file
+        self._index, self._names = DueIndex(), Names()
+        self.days: set[int] = set()  # UTC days with outcomes
+
+    async def put_urls(self, urls: Sequence[Url]) -> None:
+        """Rows with their outcomes and outputs."""
+        await self._file.write(lambda tx: _put_urls(tx, self._names, self._index, urls))
+        self.days.update(outcome.fetched_us // work.DAY_US for url in urls for outcome in url.outcomes)
+
+    async def put_hosts(self, hosts: Sequence[HostRow], authorities: Sequence[AuthorityRow]) -> None:
+        """What politeness and robots remember."""
+
+        def put(tx: Tx) -> None:
+            for host in hosts:
+                work.put_host(tx, host)
+            for authority in authorities:
+                _put_authority(tx, self._names, authority)
+
+        await self._file.write(put)
+
+    async def put_robots_fetches(self, fetches: Sequence[RobotsFetch]) -> None:
+        """Requests for robots.txt."""
+        for begin in range(0, len(fetches), BATCH_ROWS):
+            batch = fetches[begin : begin + BATCH_ROWS]
+            await self._file.write(lambda tx, batch=batch: [work.put_robots_fetch(tx, one) for one in batch])  # type: ignore[misc]  # bound now
+        self.days.update(fetch.outcome.fetched_us // work.DAY_US for fetch in fetches)
+
+    def counted(self, day: int) -> int:
+        """Requests of a UTC day so far: what was copied counted itself."""
+        return self._file.read(lambda reader: reader.value("day_get", (day,)) or 0)
+
+    async def count_requests(self, day: int, requests: int) -> None:
+        """Requests for robots.txt that are not kept any more."""
+        if requests > 0:
+            await self._file.write(lambda tx: work.count_requests(tx, day, requests))
+
+    async def put_rest(self, rest: Rest) -> None:
+        """Everything else."""
+        await self._file.write(lambda tx: _put_rest(tx, rest))
+
+
+async def rest_of(source: UrlStore) -> Rest:
+    """The rest of a shard."""
+    return Rest(
+        await source.seeds(),
+        await source.rejects(),
+        await source.jobs(),
+        await source.repairs(),
+        await source.notices(),
+    )
 
 
 async def copy_shard(source: UrlStore, file: SqliteFile) -> int:
@@ -44,34 +116,29 @@ async def copy_shard(source: UrlStore, file: SqliteFile) -> int:
 
     Raises what the store and the file raise; begin again with an empty file then.
     """
-    index, names = DueIndex(), Names()
-    copied = _Copied(0, set(), set())
-    async for urls in _urls(source):
-        await file.write(lambda tx, urls=urls: _put_urls(tx, names, index, urls))  # type: ignore[misc]  # bound now
-        copied.authorities.update(url.row.authority for url in urls)
-        copied.days.update(outcome.fetched_us // work.DAY_US for url in urls for outcome in url.outcomes)
-        copied = copied._replace(urls=copied.urls + len(urls))
-    await _copy_hosts(source, file, names, copied.authorities)
-    copied.days.update(await _copy_robots_fetches(source, file))
-    await _copy_days(source, file, copied.days)
-    await _copy_rest(source, file)
-    return copied.urls
-
-
-async def _urls(source: UrlStore) -> AsyncIterator[list[_Url]]:
+    target, authorities = Target(file), set[str]()
     rows = await source.rows()
     for begin in range(0, len(rows), BATCH_ROWS):
-        yield await asyncio.gather(*(_url(source, row) for row in rows[begin : begin + BATCH_ROWS]))
+        urls = await asyncio.gather(*(_url(source, row) for row in rows[begin : begin + BATCH_ROWS]))
+        await target.put_urls(urls)
+        authorities.update(url.row.authority for url in urls)
+    found = await asyncio.gather(*(source.authority(name) for name in sorted(authorities)))
+    await target.put_hosts(await source.hosts(), [authority for authority in found if authority is not None])
+    await target.put_robots_fetches(await source.robots_fetches())
+    for day in sorted(target.days):
+        await target.count_requests(day, await source.requests(day) - target.counted(day))
+    await target.put_rest(await rest_of(source))
+    return len(rows)
 
 
-async def _url(source: UrlStore, row: UrlRow) -> _Url:
+async def _url(source: UrlStore, row: UrlRow) -> Url:
     if not row.latest_us:
-        return _Url(row, [], [])
+        return Url(row, [], [])
     outcomes, outputs = await asyncio.gather(source.outcomes(row.fp), source.outputs(row.fp))
-    return _Url(row, outcomes, outputs)
+    return Url(row, outcomes, outputs)
 
 
-def _put_urls(tx: Tx, names: Names, index: DueIndex, urls: Sequence[_Url]) -> None:
+def _put_urls(tx: Tx, names: Names, index: DueIndex, urls: Sequence[Url]) -> None:
     for url in urls:
         if url.row.reason == codes.CLASH and url.row.state is State.REVIEW:
             _put_clash(tx, url.row)
@@ -87,7 +154,7 @@ def _put_clash(tx: Tx, row: UrlRow) -> None:
     tx.count(counters.of_state(State.REVIEW))
 
 
-def _put_url(tx: Tx, names: Names, index: DueIndex, url: _Url) -> None:
+def _put_url(tx: Tx, names: Names, index: DueIndex, url: Url) -> None:
     row = url.row
     authority_id, host_id = names.ensure(tx, row.authority, row.host)
     leased = row.state is State.LEASED
@@ -109,7 +176,7 @@ def _put_url(tx: Tx, names: Names, index: DueIndex, url: _Url) -> None:
     tx.count(counters.of_state(row.state))
 
 
-def _put_outcomes(tx: Tx, ids: tuple[int, int], url: _Url) -> int:
+def _put_outcomes(tx: Tx, ids: tuple[int, int], url: Url) -> int:
     """Outcomes and outputs of a row; 1 if it counts among the pages."""
     parsed = {output.fetched_us for output in url.outputs}
     page = 0
@@ -129,59 +196,21 @@ def _given(row: UrlRow, outcome: Outcome, parsed: set[int]) -> State:
     return State.FETCHED if outcome.fetched_us in parsed else State.DUE
 
 
-async def _copy_hosts(source: UrlStore, file: SqliteFile, names: Names, authorities: Iterable[str]) -> None:
-    hosts = await source.hosts()
-    found = await asyncio.gather(*(source.authority(name) for name in sorted(authorities)))
-    known = [authority for authority in found if authority is not None]
-
-    def put(tx: Tx) -> None:
-        for host in hosts:
-            work.put_host(tx, host)
-        for authority in known:
-            _put_authority(tx, names, authority)
-
-    await file.write(put)
-
-
 def _put_authority(tx: Tx, names: Names, row: AuthorityRow) -> None:
     authority_id, _ = names.ensure(tx, row.authority, row.host)
     tx.run("authority_put", (row.robots, row.robots_digest, row.wait_us, row.wait_reason, authority_id))
 
 
-async def _copy_robots_fetches(source: UrlStore, file: SqliteFile) -> set[int]:
-    """Requests for robots.txt; the days on which there were any."""
-    fetches = await source.robots_fetches()
-    for begin in range(0, len(fetches), BATCH_ROWS):
-        batch = fetches[begin : begin + BATCH_ROWS]
-        await file.write(lambda tx, batch=batch: [work.put_robots_fetch(tx, one) for one in batch])  # type: ignore[misc]  # bound now
-    return {fetch.outcome.fetched_us // work.DAY_US for fetch in fetches}
-
-
-async def _copy_days(source: UrlStore, file: SqliteFile, days: Iterable[int]) -> None:
-    """What was copied counted itself; the rest of a day were requests for robots.txt that are not kept any more."""
-    for day in sorted(days):
-        total = await source.requests(day)
-        counted = file.read(lambda reader, day=day: reader.value("day_get", (day,)) or 0)  # type: ignore[misc]
-        if total > counted:
-            await file.write(lambda tx, day=day, more=total - counted: work.count_requests(tx, day, more))  # type: ignore[misc]
-
-
-async def _copy_rest(source: UrlStore, file: SqliteFile) -> None:
-    seeds, rejects, jobs = await source.seeds(), await source.rejects(), await source.jobs()
-    repairs, notices = await source.repairs(), await source.notices()
-
-    def put(tx: Tx) -> None:
-        for url in seeds:
-            tx.run("seed_insert", (url,))
-        discovery.count_rejects(tx, rejects)
-        for job in jobs:
-            parse.put_job(tx, msgspec.structs.replace(job, token=b""))
-        for item in repairs:
-            if tx.run("repair_insert", (item.kind, item.subject, item.detail, item.created_us)) > 0:
-                tx.count(counters.REPAIRS_OPEN)
-        for told in notices:
-            what = (told.kind, told.host, told.reason, told.count, told.sample)
-            tx.run("notice_add", (*what, told.first_us, told.last_us))
-            tx.count(counters.NOTICES, told.count)
-
-    await file.write(put)
+def _put_rest(tx: Tx, rest: Rest) -> None:
+    for url in rest.seeds:
+        tx.run("seed_insert", (url,))
+    discovery.count_rejects(tx, rest.rejects)
+    for job in rest.jobs:
+        parse.put_job(tx, msgspec.structs.replace(job, token=b""))
+    for item in rest.repairs:
+        if tx.run("repair_insert", (item.kind, item.subject, item.detail, item.created_us)) > 0:
+            tx.count(counters.REPAIRS_OPEN)
+    for told in rest.notices:
+        what = (told.kind, told.host, told.reason, told.count, told.sample)
+        tx.run("notice_add", (*what, told.first_us, told.last_us))
+        tx.count(counters.NOTICES, told.count)

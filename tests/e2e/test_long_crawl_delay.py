@@ -12,12 +12,13 @@ DELAY_SECONDS = 7_200
 
 
 def sites() -> RawSites:
-    """A slow host, and one whose robots.txt lies on it."""
+    """A slow host, one whose robots.txt lies on it, and one that wants more seconds than a date can hold."""
     delayed = answer(b"200 OK", b"User-agent: *\nCrawl-delay: %d\n" % DELAY_SECONDS, b"Content-Type: text/plain")
     slow = Site({"/": ok(b"<a href=/a>x</a>"), "/robots.txt": delayed}, port=18_097)
     late = Pause(1.5)  # so that the slow host has had its say before
     led = Site({"/": ok(b"x"), "/robots.txt": (late, moved(b"http://127.0.9.1:18097/rules"))})
-    return RawSites({"slow": slow, "led": led})
+    never = answer(b"200 OK", b"User-agent: *\nCrawl-delay: 1e300\n", b"Content-Type: text/plain")
+    return RawSites({"slow": slow, "led": led, "mad": Site({"/": ok(b"<a href=/a>x</a>"), "/robots.txt": never})})
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
@@ -28,6 +29,8 @@ def test_a_long_crawl_delay_ends_a_run_and_is_told(tmp_path: Path, workers: str)
         assert (crawl.result.code, crawl.result.json["ended"]) == (3, "done"), crawl.result
         assert crawl.waits[f"http://{raw.authority('slow')}"] == "crawl-delay"
         assert crawl.waits[f"http://{raw.authority('led')}"] == "robots_redirect_to_waiting_host"
+        assert crawl.waits[f"http://{raw.authority('mad')}"] == "crawl-delay"
+        assert "died" not in crawl.log
         status = limpet("status", crawl.folder, "--json").json
         (host,) = [one for one in limpet("hosts", crawl.folder, "--json").json if one["host"] == "127.0.9.1"]
         assert (host["next_reason"], host["slow"]) == ("crawl-delay", True)

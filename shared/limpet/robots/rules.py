@@ -17,6 +17,7 @@ SITEMAPS_MAX: Final = 1_000
 SITEMAP_BYTES_MAX: Final = 8_192
 RULE_TEXT_CHARS_MAX: Final = 512
 AGENTS_CACHED_MAX: Final = 16
+DELAY_SECONDS_MAX: Final = 3_650 * 86_400.0
 _DELAY_BYTES_MAX: Final = 64
 _DELAY_NUMBER: Final = frozenset(b"0123456789.eE+-")
 _NUL: Final = b"\0"
@@ -118,7 +119,7 @@ class Rules:
         return all(any(name in block.agents for block in blocks) for blocks in self._readings)
 
     def crawl_delay(self, agent: str) -> float | None:
-        """The longest Crawl-delay, in seconds, of the groups that apply; any finite size; None if there is none.
+        """The longest Crawl-delay, in seconds, of the groups that apply; at most ten years; None if there is none.
 
         No RFC defines it: a line speaks for the User-agent lines of its block that stand above it.
         """
@@ -238,14 +239,17 @@ class _Builder:
 
 
 def _seconds(value: bytes) -> float | None:
-    """A delay as people write it: "10", "0.5", "1,5", "1e3", "10s". None if no finite number >= 0 is there."""
+    """A delay as people write it: "10", "0.5", "1,5", "1e3", "10s". None if no finite number >= 0 is there.
+
+    One beyond ten years is cut to that, so that every instant that follows from it fits 64 bits.
+    """
     text = value[:_DELAY_BYTES_MAX].replace(b",", b".")
     number = text if _DELAY_NUMBER.issuperset(text) else text[: len(text) - len(text.lstrip(b"0123456789."))]
     try:
         seconds = float(number)
     except ValueError:
         return None
-    return seconds if math.isfinite(seconds) and seconds >= 0 else None
+    return min(seconds, DELAY_SECONDS_MAX) if math.isfinite(seconds) and seconds >= 0 else None
 
 
 def parse(body: bytes) -> Rules:

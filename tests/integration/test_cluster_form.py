@@ -226,6 +226,10 @@ def assert_verbs_read(config: Path, states: dict[str, str]) -> None:
     assert sum(host["urls"] for host in hosts) == len(states)
     reasons = limpet("report", "--config", config, "--by", "reason").stdout
     assert f"fetched\t{list(states.values()).count('fetched')}\t-\t-" in reasons
+    logged = [json.loads(line) for line in limpet("log", "--config", config, "--json").stdout.splitlines()]
+    asked = {url for url, state in states.items() if state != "denied"}
+    assert {entry["url"] for entry in logged if not entry["url"].endswith("/robots.txt")} == asked
+    assert {entry["source"] for entry in logged} <= {entry["url"] for entry in logged if not entry["via"]}
     for words in (("verify", "--links"), ("audit",)):
         judged = limpet(*words, "--config", config, "--json")
         assert judged.returncode == 0, judged

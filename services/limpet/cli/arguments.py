@@ -240,7 +240,7 @@ def _add_failures(verbs: _Verbs) -> None:
 
 
 def _add_log(verbs: _Verbs) -> None:
-    log = _listing(verbs, "log", "one line a capture, as Heritrix's crawl.log has it")
+    log = _placed(verbs, "log", "one line a capture, as Heritrix's crawl.log has it", epilog=_WALK)
     log.add_argument("-f", "--follow", action="store_true", help="go on with what comes, until interrupted")
 
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from limpet.assembly.hostjudge import HostJudge, HostNow, Served, Waiting
 from limpet.assembly.places import shard_of_url
+from limpet.cli.clusterlog import entries
 from limpet.cli.clustersums import odd_robots_of, sums_of
 from limpet.cli.crawlview import Known, Unparsed
 from limpet.cli.pulling import copy_rows, facts_of_copy, keep_settings
@@ -17,6 +18,7 @@ from limpet.cluster.archivedisk import ArchiveDisk
 from limpet.cluster.remote import Queue, RemoteCrawl, open_remote
 from limpet.cluster.settings import load_cluster_settings, process_settings
 from limpet.config import Facts, Settings
+from limpet.embedded.capturelog import Entry
 from limpet.embedded.folder import Folder
 from limpet.embedded.sums import Sum
 from limpet.model.events import decode_fetched
@@ -63,6 +65,10 @@ class ClusterView:
         """See `CrawlView.damages`."""
         return self._ask(self._crawl.damages())
 
+    def captures(self) -> Iterator[Entry]:
+        """See `CrawlView.captures`. One walk, in its order; what was never asked for is not among them."""
+        return self._each(entries(self._crawl))
+
     def sums(self, by: str) -> dict[str, Sum]:
         """See `CrawlView.sums`. One walk."""
         return sums_of(by, self._pages(self._crawl.fetched()))
@@ -85,7 +91,7 @@ class ClusterView:
         row = await store.row(fingerprint(identity_key(url, self.facts.identity)))
         if row is None:
             return None
-        via = await store.row(row.via) if row.via else None
+        via = await self._crawl.row(row.via) if row.via else None
         return Known(
             row=row,
             via=via.url if via is not None else "",

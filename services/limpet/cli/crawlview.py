@@ -12,6 +12,7 @@ import msgspec
 
 from limpet.assembly.hostjudge import HostNow
 from limpet.config import Facts
+from limpet.embedded.capturelog import Entry
 from limpet.embedded.sums import Sum
 from limpet.model.lifecycle import State
 from limpet.model.outcome import Outcome
@@ -54,6 +55,10 @@ class CrawlView(Protocol):
     # -- listings ----------------------------------------------------------------------------------------------------
     def rows(self, states: Collection[State] | None = None) -> Iterator[UrlRow]:
         """Rows of the given states, of all states for None."""
+        ...
+
+    def captures(self) -> Iterator[Entry]:
+        """Everything that was fetched. Of a folder by time, and with it what left the queue without a request."""
         ...
 
     def unparsed(self) -> Iterator[Unparsed]:

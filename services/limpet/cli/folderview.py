@@ -13,6 +13,7 @@ from limpet.cli.owning import retry
 from limpet.cli.plan import check_identity
 from limpet.clock import SystemClock
 from limpet.config import Facts, Settings
+from limpet.embedded.capturelog import CaptureLog, Entry
 from limpet.embedded.finder import Finder
 from limpet.embedded.folder import Folder
 from limpet.embedded.hostsview import HostsView
@@ -58,6 +59,15 @@ class FolderView:
     def damages(self) -> list[str]:
         """See `CrawlView.damages`."""
         return questions.damages(self._views)
+
+    def captures(self) -> Iterator[Entry]:
+        """See `CrawlView.captures`. By time."""
+        log = self.log()
+        return log.between({}, log.now())
+
+    def log(self) -> CaptureLog:
+        """The log, to be followed."""
+        return CaptureLog(self._views, self.folder.facts.shards)
 
     def sums(self, by: str) -> dict[str, Sum]:
         """See `CrawlView.sums`."""

@@ -8,11 +8,12 @@ from typing import Any, Final
 
 import msgspec
 
-from limpet.cli.opening import open_crawl
+from limpet.cli.folderview import FolderView
+from limpet.cli.opening import open_view
 from limpet.cli.printing import flush, plain, write
 from limpet.clock import Clock, SystemClock
 from limpet.embedded.capturelog import CaptureLog, Entry, Marks
-from limpet.embedded.views import ShardViews
+from limpet.model.errors import UsageError
 from limpet.model.lifecycle import State
 
 FOLLOW_SECONDS: Final = 0.5
@@ -37,13 +38,16 @@ DENIED: Final = -9998
 
 def log(arguments: argparse.Namespace) -> int:
     """Print what there is, and with --follow what comes."""
-    folder = open_crawl(arguments.folder)
-    with ShardViews(folder) as views:
-        captures = CaptureLog(views, folder.facts.shards)
+    if arguments.follow and arguments.config is not None:
+        raise UsageError("--follow takes a crawl folder: a cluster keeps nothing in the order of time")
+    with open_view(arguments) as view:
+        if not isinstance(view, FolderView) or not arguments.follow:
+            _print(view.captures(), as_json=arguments.json)
+            return 0
+        captures = view.log()
         marks = captures.now()
         _print(captures.between({}, marks), as_json=arguments.json)
-        if arguments.follow:
-            asyncio.run(_follow(captures, marks, SystemClock(), as_json=arguments.json))
+        asyncio.run(_follow(captures, marks, SystemClock(), as_json=arguments.json))
     return 0
 
 

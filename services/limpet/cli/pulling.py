@@ -87,8 +87,7 @@ def _grouped(items: Iterable[T], shard_of: Callable[[T], int]) -> dict[int, list
 
 
 async def _url(crawl: RemoteCrawl, one: Fetched) -> Url:
-    store = crawl.store(shard_of_host(one.row.host, crawl.facts))
-    outputs = await store.outputs(one.row.fp) if one.outcomes else []
+    outputs = await crawl.outputs(one.row) if one.outcomes else []
     return Url(one.row, [outcome for outcome, _ in one.outcomes], outputs)
 
 

@@ -29,7 +29,7 @@ from limpet.seen.rebuild import rebuild
 from limpet.segments.hdfs import HdfsFault, pull
 from limpet.segments.hdfs.native import NativeHdfs
 from limpet.segments.layout import OPEN
-from limpet.urlstore import AuthorityRow, HostRow, Job, UrlRow
+from limpet.urlstore import AuthorityRow, HostRow, Job, ParseOutput, RobotsFetch, UrlRow
 from limpet.urlstore.cassandra import CassandraUrlStore, Session
 from limpet.urlstore.cassandra.batches import UNRECORDED, Batches, Groups
 from limpet.urlstore.cassandra.guarded import each
@@ -81,6 +81,20 @@ class RemoteCrawl:
     def fetched(self) -> AsyncIterator[list[Fetched]]:
         """Every row with its outcomes, a page at a time: one walk over the whole keyspace."""
         return walk_fetched(self._session, range(self.facts.shards))
+
+    async def row(self, fp: bytes) -> UrlRow | None:
+        """The row of a fingerprint, whichever its shard."""
+        return await self.store(0).row(fp)
+
+    async def outputs(self, row: UrlRow) -> list[ParseOutput]:
+        """What parsers made of a URL's bodies."""
+        return await self.store(0).outputs(row.fp)
+
+    async def robots_fetches(self) -> AsyncIterator[list[RobotsFetch]]:
+        """Requests for robots.txt that are kept, some at a time."""
+        for shard in range(self.facts.shards):
+            async for fetches in self.store(shard).books.robots_fetches.pages():
+                yield fetches
 
     async def rejected(self) -> Counter[str]:
         """How many links each rule turned away."""

@@ -15,7 +15,7 @@ from limpet.runtime import InlineRunner
 from limpet.runtime.sqlitefile import SqliteFile
 from limpet.schemas.sqlite import shard_schema
 from limpet.testing.chance import SeededRandom
-from limpet.urlstore import AuthorityRow, HostRow, Job, UrlRow
+from limpet.urlstore import AuthorityRow, HostRow, Job, ParseOutput, RobotsFetch, UrlRow
 from limpet.urlstore.cassandra.walk import Fetched
 from limpet.urlstore.sqlite import SqliteUrlStore, reading
 
@@ -62,10 +62,27 @@ class FolderCrawl:
             yield [row for row in await self.store(shard).rows() if states is None or row.state in states]
 
     async def fetched(self) -> AsyncIterator[list[Fetched]]:
-        """See `RemoteCrawl.fetched`."""
+        """See `RemoteCrawl.fetched`: every outcome but the latest left its URL due."""
         async for page in self.rows():
             found = [(row, await self.store(shard_of_host(row.host, self.facts)).outcomes(row.fp)) for row in page]
-            yield [Fetched(row, tuple((one, State.FETCHED) for one in outcomes)) for row, outcomes in found]
+            yield [
+                Fetched(row, tuple((one, State.DUE if one is not outcomes[-1] else row.state) for one in outcomes))
+                for row, outcomes in found
+            ]
+
+    async def row(self, fp: bytes) -> UrlRow | None:
+        """See `RemoteCrawl.row`."""
+        found = [await self.store(shard).row(fp) for shard in range(self.facts.shards)]
+        return next((row for row in found if row is not None), None)
+
+    async def outputs(self, row: UrlRow) -> list[ParseOutput]:
+        """See `RemoteCrawl.outputs`."""
+        return await self.store(shard_of_host(row.host, self.facts)).outputs(row.fp)
+
+    async def robots_fetches(self) -> AsyncIterator[list[RobotsFetch]]:
+        """See `RemoteCrawl.robots_fetches`."""
+        for shard in range(self.facts.shards):
+            yield await self.store(shard).robots_fetches()
 
     async def requests(self, day: int) -> int:
         """See `RemoteCrawl.requests`."""

@@ -1,6 +1,7 @@
 """Verbs read a folder and a cluster through one interface, and hear the same of the same crawl."""
 
 import asyncio
+import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,10 +28,11 @@ from limpet.embedded.views import ShardViews
 from limpet.model.errors import UsageError
 from limpet.model.events import DocumentFetched, encode
 from limpet.model.lifecycle import State
+from limpet.model.outcome import Outcome
 from limpet.politeness.orders import NO_ORDER, HostOrder
 from limpet.robots import HttpAnswer, RobotsState, Settled, advance, next_step
 from limpet.segments import Location
-from limpet.urlstore import DAMAGED_SEGMENT, AuthorityRow, Job, Reject
+from limpet.urlstore import DAMAGED_SEGMENT, AuthorityRow, Candidate, Completion, Job, Reject, RobotsFetch
 from unit.cli.folder_crawl import FolderCrawl
 
 SENT = (
@@ -124,6 +126,52 @@ def test_both_views_know_the_same_of_a_url(folder: Folder, url: str) -> None:
         assert known == remote.known(url)
         assert len(known.outcomes) == (2 if url.endswith("again") else 1)
         assert local.known(LEFT_OUT) is remote.known(LEFT_OUT) is None
+
+
+def test_both_views_log_the_same_captures(tmp_path: Path) -> None:
+    """With where each was found, from which seed, and after how many tries; a request for a robots.txt, too."""
+    made = make_crawl(tmp_path / "made", ())
+    seed, middle, deep = (f"http://c.test/{name}" for name in ("", "middle", "deep"))
+
+    async def fill() -> None:
+        crawl = FolderCrawl(made)
+        store = crawl.store(shard_of_host("c.test", made.facts))
+        chain = [(seed, ""), (middle, seed), (deep, middle)]
+        await store.admit([found_on(url, via) for url, via in chain], 1)
+        for number, state in enumerate((State.DUE, State.DUE, State.FETCHED)):
+            claims = await store.claim("http://c.test", limit=9, now_us=10 + number, lease_us=99, holder="h")
+            for claim in claims:
+                outcome = Outcome(fp=claim.fp, fetched_us=10 + number, url=claim.url, status=200)
+                await store.complete(Completion(claim=claim, state=state, now_us=20, due_us=1, outcome=outcome))
+        asked = Outcome(fp=b"", fetched_us=5, url="http://c.test/robots.txt", status=404)
+        await store.put_robots_fetch(RobotsFetch(outcome=asked, hops="LLP", via=deep, cause=found_on(deep, "").fp))
+        await crawl.close()
+
+    asyncio.run(fill())
+    with views(made) as (local, remote):
+        found = list(local.captures())
+        assert sorted(map(repr, remote.captures())) == sorted(map(repr, found))
+    come = {entry.url: (entry.via, entry.source) for entry in found}
+    assert come[deep] == (middle, seed)
+    assert come["http://c.test/robots.txt"] == (deep, seed)
+    assert [entry.tries for entry in found if entry.url == deep] == [1, 2, 3]
+
+
+def found_on(url: str, via: str) -> Candidate:
+    """A candidate that was found on `via`."""
+    return Candidate(
+        fp=hashlib.md5(url.encode(), usedforsecurity=False).digest(),
+        key=url,
+        url=url,
+        host="c.test",
+        authority="http://c.test",
+        depth=0,
+        hops="",
+        kind="navigation",
+        seed=not via,
+        via=hashlib.md5(via.encode(), usedforsecurity=False).digest() if via else b"",
+        due_us=1,
+    )
 
 
 @pytest.mark.parametrize("by", REPORTS)

@@ -1,6 +1,7 @@
 """Requests for robots.txt, for the log: rows that are written once and are gone by themselves after 90 days."""
 
 import zlib
+from collections.abc import AsyncIterator
 from typing import Any, Final
 
 from limpet.model.outcome import UNSENT
@@ -45,6 +46,14 @@ class RobotsFetches:
         days = [row["day"] for row in await self._session.run("robots_days", shard=self._shard)]
         found = await each([(day, part) for day in days for part in range(PARTS)], self._of_part)
         return sorted((one for fetches in found for one in fetches), key=lambda one: one.outcome.fetched_us)
+
+    async def pages(self) -> AsyncIterator[list[RobotsFetch]]:
+        """All that are kept, some at a time, day by day."""
+        for row in await self._session.run("robots_days", shard=self._shard):
+            for part in range(PARTS):
+                place = {"shard": self._shard, "day": row["day"], "part": part}
+                async for rows in self._session.pages("robots_fetches_of_part", **place):
+                    yield [codec.robots_fetch(row["data"]) for row in rows]
 
     async def _of_part(self, place: tuple[int, int]) -> list[RobotsFetch]:
         day, part = place

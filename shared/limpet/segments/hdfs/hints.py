@@ -1,5 +1,6 @@
 """The writer's hints of how far a segment is settled, in a small file beside it; see `limpet.segments.settled`."""
 
+import asyncio
 import contextlib
 
 from limpet.segments.hdfs.cluster import Hdfs, HdfsFault, HdfsFile
@@ -7,7 +8,10 @@ from limpet.segments.settled import SettledLines
 
 
 class Hints:
-    """Grows with its segment. After the first trouble no more is written: what is there stays true."""
+    """Grows with its segment, which may let go of it at any moment.
+
+    After the first trouble no more is written: what is there stays true.
+    """
 
     def __init__(self, hdfs: Hdfs, path: str) -> None:
         self.written = SettledLines()
@@ -15,21 +19,29 @@ class Hints:
         self._path = path
         self._file: HdfsFile | None = None
         self._over = False
+        self._turns = asyncio.Lock()  # the watch over marks and a seal may both want to advance
 
     async def advance(self, offset: int) -> None:
         """Everything before `offset` is settled. Never raises `HdfsFault`."""
-        block = b"" if self._over else self.written.block(offset)
-        if not block:
-            return
+        async with self._turns:
+            block = b"" if self._over else self.written.block(offset)
+            if block and await self._write(block):
+                self.written.said(offset)
+
+    async def _write(self, block: bytes) -> bool:
+        """Durably; False after any trouble, and when the file is let go of meanwhile."""
         try:
-            if self._file is None:
-                self._file = await self._hdfs.create(self._path, overwrite=True)
-            await self._file.write(block)
-            await self._file.hsync()
+            file = self._file or await self._hdfs.create(self._path, overwrite=True)
+            if self._over:
+                file.drop()
+                return False
+            self._file = file
+            await file.write(block)
+            await file.hsync()
         except (HdfsFault, FileExistsError, FileNotFoundError):
             self.drop()
-            return
-        self.written.said(offset)
+            return False
+        return True
 
     async def close(self) -> None:
         """Complete the file."""

@@ -1,5 +1,6 @@
 """The cluster form on real servers: `init`, the four roles as processes, `add`, and their ends."""
 
+import asyncio
 import json
 import os
 import signal
@@ -18,7 +19,13 @@ from e2e.cluster.servers_up import ClusterServers, missing_programs
 from e2e.cluster.ticking import seconds
 from e2e.processes import wait_until
 from integration.cluster_reading import states_of
+from limpet.clock import DurableClock, SystemClock
+from limpet.cluster.remote import open_remote
 from limpet.cluster.run import ROLES
+from limpet.cluster.settings import load_cluster_settings
+from limpet.reconciler.standing import LEASES_INCARNATIONS, OUTCOMES_RECORDS, POSITIONS_LOGS
+from limpet.runtime import SystemRandom
+from limpet.urlstore import RepairItem
 from origin.process import OriginProcess
 
 pytestmark = pytest.mark.servers
@@ -28,6 +35,7 @@ SHARDS: Final = 4
 CRAWL_SECONDS_MAX: Final = 120.0
 DRAIN_SECONDS_MAX: Final = 30.0
 ORDER_SECONDS_MAX: Final = 60.0
+LEASE_SECONDS: Final = 20.0
 DESERVED: Final = {"page": "fetched", "redirect": "fetched", "gone": "gone", "denied": "denied"}
 
 
@@ -119,6 +127,18 @@ class Process:
                     return error.code, json.loads(error.read())
         return 0, None
 
+    def metrics(self) -> dict[str, float]:
+        """Series without labels, and sums of those with."""
+        line = next(line for line in self.log.read_text(errors="replace").splitlines() if " listening " in line)
+        url = line.split(" live=", 1)[1].split(" ", 1)[0].removesuffix("/live")
+        with urllib.request.urlopen(f"{url}/metrics", timeout=5) as answer:  # noqa: S310 - loopback
+            lines = answer.read().decode().splitlines()
+        found: dict[str, float] = {}
+        for series, value in (line.rsplit(" ", 1) for line in lines if not line.startswith("#")):
+            name = series.partition("{")[0]
+            found[name] = found.get(name, 0.0) + float(value)
+        return found
+
     def wait(self) -> int:
         """Its exit code."""
         return self.popen.wait(DRAIN_SECONDS_MAX + 10)
@@ -186,6 +206,7 @@ def test_four_roles_crawl_a_web_and_end_in_order(
         assert processes["crawlnode"].page("live") == (200, processes["crawlnode"].page("live")[1])
         assert processes["crawlnode"].page("ready")[1]["holds"]["shards"] == list(range(SHARDS))
         assert_orders_are_obeyed(config, origin.seeds[0])
+        assert_metrics(processes, len(expected))
         begun = seconds()
         for process in processes.values():
             process.popen.send_signal(signal.SIGTERM)
@@ -193,6 +214,7 @@ def test_four_roles_crawl_a_web_and_end_in_order(
         assert codes == dict.fromkeys(ROLES, 0)
         assert seconds() - begun < DRAIN_SECONDS_MAX
     assert set(states_of(config).values()) <= set(DESERVED.values())
+    assert_reconciled(config)
     assert_verbs_read(config, states_of(config))
     assert_pulls_sound(config, tmp_path / "pulled", Counter(states_of(config).values()))
 
@@ -210,6 +232,49 @@ def assert_orders_are_obeyed(config: Path, seed: str) -> None:
     wait_until(lambda: states_of(config).get(url) == "cancelled", "the block", ORDER_SECONDS_MAX)
     limpet("hosts", "--config", config, "resume", host)
     wait_until(lambda: states_of(config)[url] == "gone", "the end of the block", ORDER_SECONDS_MAX)
+
+
+def assert_metrics(processes: dict[str, Process], urls: int) -> None:
+    """Each role tells what it holds; the crawl node the age of its lease, the reconciler the age of its counts."""
+    told = {role: process.metrics() for role, process in processes.items()}
+    for role, numbers in told.items():
+        assert numbers["limpet_ready"] == 1, role
+        assert numbers["limpet_shards_held"] == SHARDS, role
+        assert numbers["limpet_cassandra_statements_total"] > 0, role
+        assert numbers["limpet_receipts_unclean_total"] == 0, role
+    assert 0 <= told["crawlnode"]["limpet_lease_age_seconds"] < LEASE_SECONDS
+    assert told["crawlnode"]["limpet_receipt_commands_max"] > 0
+    assert told["reconciler"]["limpet_repairs"] == 0
+    assert told["reconciler"]["limpet_urls"] <= urls
+
+
+def assert_reconciled(config: Path) -> None:
+    """A crawl that ended in order has nothing that disagrees; an open repair item is a finding, with its age."""
+    sound = limpet("reconcile", "--config", config, "--json")
+    assert sound.returncode == 0, sound
+    told = {one["comparison"]: (one["findings"], one["detail"]) for one in json.loads(sound.stdout)["compared"]}
+    assert told[LEASES_INCARNATIONS] == (0, f"0 of {SHARDS} shards are owned")
+    assert told[POSITIONS_LOGS] == (0, "0 messages are unread")
+    assert told[OUTCOMES_RECORDS] == (0, "0 segments are not sealed")
+    asyncio.run(turn_item(config, is_open=True))
+    asked = limpet("reconcile", "--config", config, "--json")
+    asyncio.run(turn_item(config, is_open=False))
+    assert asked.returncode == 1, asked
+    (item,) = json.loads(asked.stdout)["repairs"]
+    assert (item["kind"], item["subject"]) == ("test", "a thing")
+    assert item["age_seconds"] >= 3_600
+
+
+async def turn_item(config: Path, *, is_open: bool) -> None:
+    """Open or close a repair item of an hour ago."""
+    clock = DurableClock(SystemClock())
+    async with open_remote(load_cluster_settings(config), clock, SystemRandom()) as crawl:
+        store = crawl.store(1)
+        if is_open:
+            hour_ago_us = clock.wall_us() - 3_600_000_000
+            await store.put_repair(RepairItem(kind="test", subject="a thing", detail="", created_us=hour_ago_us))
+        else:
+            await store.close_repair("test", "a thing")
 
 
 def assert_verbs_read(config: Path, states: dict[str, str]) -> None:

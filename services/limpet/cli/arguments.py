@@ -27,6 +27,7 @@ VERBS: Final = {
     "hosts": "hosts",
     "verify": "checks",
     "audit": "checks",
+    "reconcile": "reconcile",
     "init": "cluster",
     "run": "cluster",
     "pull": "pull",
@@ -111,6 +112,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_add(verbs)
     _add_verify(verbs)
     _add_audit(verbs)
+    _add_reconcile(verbs)
     _add_init(verbs)
     _add_run(verbs)
     _add_pull(verbs)
@@ -315,6 +317,10 @@ def _add_verify(verbs: _Verbs) -> None:
 
 def _add_audit(verbs: _Verbs) -> None:
     _judging(verbs, "audit", "were we polite? Judges every fetch again from the archive")
+
+
+def _add_reconcile(verbs: _Verbs) -> None:
+    _placed(verbs, "reconcile", "compare what belongs together; a folder at rest is repaired first")
 
 
 def _typed(parse: Callable[[str], object]) -> Callable[[str], object]:

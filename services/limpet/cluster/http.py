@@ -1,7 +1,7 @@
-"""`/live` and `/ready` of a process: small, bounded, GET only.
+"""`/live`, `/ready`, `/tally` and `/metrics` of a process: small, bounded, GET only.
 
 *live* says that the event loop turns and that nothing has ended the role. *ready* says that the facts are checked and
-every server confirmed; when not, the reasons are in the body. Answers are JSON.
+every server confirmed; when not, the reasons are in the body. Answers are JSON, *metrics* text for Prometheus.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from limpet.model.errors import UsageError
+from limpet.obs.metrics import CONTENT_TYPE
 
 HEAD_BYTES_MAX: Final = 8_192
 HEAD_SECONDS_MAX: Final = 5.0
@@ -21,10 +22,11 @@ PORT_MAX: Final = 65_535
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """`ok` decides between 200 and 503; `body` is what is told."""
+    """`ok` decides between 200 and 503; `body` is what is told, or `text` if there is any."""
 
     ok: bool
     body: dict[str, object]
+    text: str = ""
 
 
 Ask = Callable[[], Answer]
@@ -85,11 +87,12 @@ class HttpServer:
         if ask is None:
             return _response(HTTPStatus.NOT_FOUND, {"error": "no such page", "pages": sorted(self._paths)})
         answer = ask()
-        return _response(HTTPStatus.OK if answer.ok else HTTPStatus.SERVICE_UNAVAILABLE, answer.body)
+        return _response(HTTPStatus.OK if answer.ok else HTTPStatus.SERVICE_UNAVAILABLE, answer.body, answer.text)
 
 
-def _response(status: HTTPStatus, body: dict[str, object], *, allow: bool = False) -> bytes:
-    data = msgspec.json.encode(body) + b"\n"
-    head = f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: application/json\r\nConnection: close\r\n"
+def _response(status: HTTPStatus, body: dict[str, object], text: str = "", *, allow: bool = False) -> bytes:
+    data = text.encode() if text else msgspec.json.encode(body) + b"\n"
+    kind = CONTENT_TYPE if text else "application/json"
+    head = f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: {kind}\r\nConnection: close\r\n"
     head += "Allow: GET, HEAD\r\n" if allow else ""
     return f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data

@@ -75,6 +75,11 @@ class Machine:
         return self._session.tally() if self._session is not None else Tally({}, {})
 
     @property
+    def recorder(self) -> Recorder | None:
+        """Who keeps receipts; None before the machine is open."""
+        return self._recorder
+
+    @property
     def session(self) -> Session:
         """The URL store's."""
         assert self._session is not None

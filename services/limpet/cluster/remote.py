@@ -20,7 +20,7 @@ from limpet.cluster.settings import ClusterSettings
 from limpet.cluster.stores import open_store
 from limpet.cluster.tables import CassandraFacts
 from limpet.config import Facts
-from limpet.membership import Beat
+from limpet.membership import Beat, Owner
 from limpet.model.errors import CannotGoOn, UsageError
 from limpet.model.lifecycle import State
 from limpet.receipts import FileReceiptLog, Recorder
@@ -37,6 +37,7 @@ from limpet.urlstore.cassandra.hosts import Hosts
 from limpet.urlstore.cassandra.leases import CassandraLeaseTable
 from limpet.urlstore.cassandra.snapshots import Snapshot, status
 from limpet.urlstore.cassandra.walk import Fetched, walk_fetched, walk_rows
+from limpet.warc import parse_segment_name
 
 QUEUE_ROWS_MAX: Final = 10_000
 
@@ -168,6 +169,23 @@ class RemoteCrawl:
     async def beats(self) -> list[Beat]:
         """Processes that beat or have beaten: who is dead is for an observer to judge, over a lease's time."""
         return list(await CassandraLeaseTable(self._session).incarnations())
+
+    async def owners(self) -> dict[int, Owner]:
+        """Who owns which shard, as the table has it."""
+        return await CassandraLeaseTable(self._session).owners()
+
+    async def unsealed(self) -> list[tuple[str, str]]:
+        """Segments that are not sealed, with their writers. Raises `CannotGoOn` when HDFS does not serve."""
+        hdfs, root = NativeHdfs(self._settings.hdfs), self._settings.hdfs.root
+        try:
+            files = await hdfs.files(root)
+        except HdfsFault as error:
+            raise CannotGoOn(f"HDFS does not list the segments below {root}: {error}") from error
+        finally:
+            await hdfs.close()
+        names = sorted(path.rpartition("/")[2].removesuffix(OPEN) for path in files if path.endswith(OPEN))
+        parsed = [(name, parse_segment_name(name)) for name in names]
+        return [(name, one.incarnation) for name, one in parsed if one is not None]
 
     # -- orders and repairs ------------------------------------------------------------------------------------------
     async def retry(self, states: Collection[State], runner: Runner) -> int:

@@ -16,6 +16,7 @@ from typing import Final
 from limpet.assembly.tasks import together
 from limpet.cluster.http import Answer, HttpServer, parse_address
 from limpet.cluster.machine import Machine
+from limpet.cluster.metrics import samples_of
 from limpet.cluster.roles.admission import AdmissionRole
 from limpet.cluster.roles.crawlnode import CrawlNodeRole
 from limpet.cluster.roles.parser import ParserRole
@@ -24,6 +25,7 @@ from limpet.cluster.roles.reconciler import ReconcilerRole
 from limpet.cluster.settings import ClusterSettings
 from limpet.model.errors import LimpetError, UsageError
 from limpet.obs import log_event
+from limpet.obs.metrics import exposition
 from limpet.runtime.garbage import collect_rarely
 from limpet.runtime.stillness import turn
 
@@ -80,7 +82,9 @@ class RoleProcess:
     async def serve(self) -> int:
         """Until asked to stop. Raises what ends the role."""
         turning = asyncio.get_running_loop().create_task(turn(self._machine.clock))
-        pages = HttpServer({"/live": self._live, "/ready": self._ready, "/tally": self._tally})
+        pages = HttpServer(
+            {"/live": self._live, "/ready": self._ready, "/tally": self._tally, "/metrics": self._metrics}
+        )
         await pages.start(*parse_address(self._settings.cluster.http))
         self._listen_to_signals()
         host, port = pages.address
@@ -148,6 +152,14 @@ class RoleProcess:
         """What this process has asked of Cassandra since it connected, by name; for whoever measures."""
         found = self._machine.tally()
         return Answer(ok=True, body={"statements": found.statements, "conditional": found.conditional})
+
+    def _metrics(self) -> Answer:
+        """The same and more, for Prometheus."""
+        machine = self._machine
+        ready = self._ready().ok
+        samples = samples_of(machine.waits, machine.tally(), machine.recorder, machine.clock, ready=ready)
+        samples += self._role.samples() if self._role is not None else []
+        return Answer(ok=True, body={}, text=exposition(samples))
 
     def _ready(self) -> Answer:
         waits = {name: {"since_us": since, "reason": why} for name, (since, why) in self._machine.waits.now().items()}

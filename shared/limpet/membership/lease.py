@@ -29,6 +29,10 @@ class Lease:
         """Whether it was alive, and never will be again."""
         return self._ends_us is not None and not self.alive()
 
+    def age_us(self) -> int | None:
+        """Since the last acknowledged renewal was sent; None before the first, and once it was given up."""
+        return None if not self._ends_us else self._clock.boot_us() - (self._ends_us - self._lease_us)
+
     def renewed(self, sent_us: int) -> None:
         """A renewal was acknowledged that was sent at `sent_us`, boot time."""
         if self._ends_us is None:

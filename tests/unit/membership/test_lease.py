@@ -53,6 +53,22 @@ def test_a_lease_counts_from_the_sending() -> None:
     assert lease.gone()
 
 
+def test_a_lease_has_an_age_while_there_is_one() -> None:
+    """Since the last acknowledged renewal was sent, also once it ran out; none before the first, none at the end."""
+    clock = HandClock(1_000)
+    lease = Lease("mine", clock, 100)
+    assert lease.age_us() is None
+    lease.renewed(1_000)
+    clock.now_us = 1_060
+    assert lease.age_us() == 60
+    lease.renewed(1_050)
+    assert lease.age_us() == 10
+    clock.now_us = 1_500
+    assert lease.age_us() == 450
+    lease.end()
+    assert lease.age_us() is None
+
+
 def test_a_lease_that_ran_out_is_over_for_good() -> None:
     """A renewal that was sent in time and is acknowledged too late changes nothing: others may have judged by now."""
     clock = HandClock()

@@ -20,6 +20,7 @@ from limpet.cluster.machine import Machine
 from limpet.cluster.orders import CassandraOrders
 from limpet.cluster.partitions import Partitions
 from limpet.model.events import LINKS_DISCOVERED
+from limpet.obs.metrics import HELD, Sample
 from limpet.politeness.orders import Orders
 from limpet.reconciler.gaps import Gap, GapMender
 
@@ -102,6 +103,10 @@ class AdmissionRole:
     def troubles(self) -> dict[str, str]:
         """See `RoleService.troubles`."""
         return {} if len(self._parts) == 2 else {"groups": "not joined yet"}
+
+    def samples(self) -> list[Sample]:
+        """See `RoleService.samples`."""
+        return [Sample(HELD, len(self._parts[0].served()) if self._parts else 0)]
 
     def holdings(self) -> dict[str, object]:
         """See `RoleService.holdings`."""

@@ -30,6 +30,7 @@ from limpet.membership import Loss, Ownership, Presence, Previous
 from limpet.model.errors import CannotGoOn
 from limpet.obs import log_event
 from limpet.obs.alerts import log_alert
+from limpet.obs.metrics import HELD, LEASE_AGE, LIVES, Sample
 from limpet.parser.decode import coding_is_cut
 from limpet.politeness.daybudget import budget_days, take_up
 from limpet.politeness.leasedshares import LeasedShares
@@ -49,6 +50,7 @@ class CrawlNodeRole:
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self._life: _Life | None = None
+        self._lives = 0
 
     @property
     def incarnation(self) -> str:
@@ -61,6 +63,7 @@ class CrawlNodeRole:
         member = await machine.member(MEMBERS)
         while not stop.is_set():
             life = self._life = _Life(machine, member)
+            self._lives += 1
             log_event(_LOG, logging.INFO, "life begins", incarnation=life.incarnation)
             try:
                 await life.run(stop)
@@ -74,6 +77,10 @@ class CrawlNodeRole:
     def troubles(self) -> dict[str, str]:
         """See `RoleService.troubles`. Without a shard it stands by, and is ready."""
         return {"life": "not begun yet"} if self._life is None else self._life.troubles()
+
+    def samples(self) -> list[Sample]:
+        """See `RoleService.samples`."""
+        return [Sample(LIVES, self._lives), *(self._life.samples() if self._life is not None else ())]
 
     def holdings(self) -> dict[str, object]:
         """See `RoleService.holdings`."""
@@ -286,6 +293,12 @@ class _Life:
         if part is None:
             return {}
         return {part: str(self._health.last_error or "not confirmed lately")}
+
+    def samples(self) -> list[Sample]:
+        """See `RoleService.samples`. A lease that was never acknowledged has no age."""
+        age_us = self._lease.age_us()
+        aged = [] if age_us is None else [Sample(LEASE_AGE, age_us / 1e6)]
+        return [Sample(HELD, len(self._ownership.shards())), *aged]
 
     def holdings(self) -> dict[str, object]:
         """See `RoleService.holdings`."""

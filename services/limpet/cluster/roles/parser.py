@@ -24,6 +24,7 @@ from limpet.cluster.tables import CassandraAttempts
 from limpet.model.errors import LimpetError
 from limpet.model.events import DOCUMENT_FETCHED
 from limpet.obs.alerts import log_alert
+from limpet.obs.metrics import HELD, Sample
 from limpet.parser.service import Parser
 from limpet.segments import SegmentStore
 
@@ -143,6 +144,10 @@ class ParserRole:
     def troubles(self) -> dict[str, str]:
         """See `RoleService.troubles`."""
         return {} if len(self._parts) == 2 else {"groups": "not joined yet"}
+
+    def samples(self) -> list[Sample]:
+        """See `RoleService.samples`."""
+        return [Sample(HELD, len(self._parts[0].served()) if self._parts else 0)]
 
     def holdings(self) -> dict[str, object]:
         """See `RoleService.holdings`."""

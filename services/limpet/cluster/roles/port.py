@@ -3,6 +3,8 @@
 import asyncio
 from typing import Protocol
 
+from limpet.obs.metrics import Sample
+
 
 class RoleService(Protocol):
     """One role of one process, over an open `Machine`."""
@@ -21,6 +23,10 @@ class RoleService(Protocol):
 
     def troubles(self) -> dict[str, str]:
         """Why this process is not ready, part by part; {} = it is."""
+        ...
+
+    def samples(self) -> list[Sample]:
+        """What it tells of itself in numbers."""
         ...
 
     def holdings(self) -> dict[str, object]:

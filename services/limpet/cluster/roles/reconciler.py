@@ -11,7 +11,7 @@ import logging
 import zlib
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from limpet.assembly.notifier import Notifier, post_json
 from limpet.assembly.places import shard_of_url
@@ -24,16 +24,19 @@ from limpet.cluster.topics import MEMBERS_RECONCILE
 from limpet.membership import Observer
 from limpet.model.errors import CannotGoOn, LimpetError, UsageError
 from limpet.model.events import DOCUMENT_FETCHED
+from limpet.model.lifecycle import State
 from limpet.obs import log_event
 from limpet.obs.alerts import log_alert
+from limpet.obs.metrics import HELD, REPAIR_AGE, REPAIRS, URLS, URLS_AGE, Sample, counted
 from limpet.parser.decode import coding_is_cut
 from limpet.parser.page import PARSER_VERSION
 from limpet.reconciler.passes import Reconciler
 from limpet.reconciler.recovery import Recovery, RecoveryReport
 from limpet.segments import SegmentInfo, SegmentStore
 from limpet.segments.hdfs import HdfsSegments
-from limpet.urlstore import UrlStore
+from limpet.urlstore import RepairItem, UrlStore, counters
 from limpet.urlstore.cassandra.leases import CassandraLeaseTable
+from limpet.urlstore.cassandra.snapshots import Snapshot, snapshot
 from limpet.urlstore.cassandra.sweep import Policy, Sweep
 from limpet.warc import parse_segment_name
 
@@ -69,6 +72,7 @@ class ReconcilerRole:
             facts=machine.facts,
         )
         self._sweeps: dict[int, Sweep] = {}
+        self._known: dict[int, _Known] = {}
         self._notifiers: dict[int, Notifier] = {}
 
     @property
@@ -121,6 +125,7 @@ class ReconcilerRole:
         self._caught_up[shard] = await self._is_caught_up(shard)
         await self._reconciler.republish(store)
         await self._notifier(shard, store).deliver()
+        self._known[shard] = _Known(await store.repairs(), await snapshot(self._machine.session, shard))
 
     async def _sweep(self, shard: int) -> None:
         """Some of the piece of all rows that has the shard's number."""
@@ -235,9 +240,30 @@ class ReconcilerRole:
         """See `RoleService.troubles`."""
         return {} if self._member is not None else {"group": "not joined yet"}
 
+    def samples(self) -> list[Sample]:
+        """See `RoleService.samples`: of the shards of this process, as of the last pass over each."""
+        now_us = self._machine.clock.wall_us()
+        known = [self._known[shard] for shard in sorted(self._share()) if shard in self._known]
+        items = [item.created_us for one in known for item in one.repairs]
+        counted_us = [one.counted.at_us for one in known if one.counted.at_us]
+        urls = [
+            ((state.value,), sum(one.counted.counts.get(counters.of_state(state), 0) for one in known))
+            for state in State
+        ]
+        found = [Sample(HELD, len(self._share())), Sample(REPAIRS, len(items)), *counted(URLS, urls)]
+        found += [Sample(REPAIR_AGE, (now_us - min(items)) / 1e6 if items else 0.0)]
+        return found + ([Sample(URLS_AGE, (now_us - min(counted_us)) / 1e6)] if counted_us else [])
+
     def holdings(self) -> dict[str, object]:
         """See `RoleService.holdings`."""
         return {"shards": sorted(self._share()), "passes": self._passes}
+
+
+class _Known(NamedTuple):
+    """What the last pass over a shard met."""
+
+    repairs: list[RepairItem]
+    counted: Snapshot
 
 
 def _writer(info: SegmentInfo) -> str:

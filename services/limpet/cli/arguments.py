@@ -129,7 +129,7 @@ def _verb(
     return verbs.add_parser(
         name,
         help=summary,
-        description=description or summary[0].upper() + summary[1:] + ".",
+        description=description or summary[0].upper() + summary[1:] + ("" if summary.endswith("?") else "."),
         epilog=epilog or None,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,

@@ -3,6 +3,7 @@
 import asyncio
 
 from contract.stores import (
+    A,
     B,
     StoreRig,
     candidate,
@@ -101,6 +102,28 @@ def test_an_operator_takes_a_host_out_and_puts_it_back(rig: StoreRig) -> None:
         assert {row.due_us for row in await store.rows(State.DUE) if row.host == "a.example"} == {30}
         assert await store.cancelled_hosts("operator") == []
         assert len(await claimed(store, 40, limit=9)) == 5
+        await check_counters(store)
+        await check_due_index(store)
+
+    run(rig, scenario)
+
+
+def test_an_operator_takes_a_part_of_a_host_out_and_puts_it_back(rig: StoreRig) -> None:
+    """What begins so, whatever the authority, due or leased; what another block still holds stays out."""
+
+    async def scenario(store: UrlStore) -> None:
+        port = f"{A}:8443"
+        urls = [candidate(n) for n in (1, 10, 2, 20, 3)] + [candidate(11, port), candidate(12, B)]
+        await store.admit(urls, now_us=1)
+        assert len(await claimed(store, 5, limit=3)) == 3
+        assert [await store.cancel("a.example", "operator", 10, 2, ["/1", "/20"]) for _ in range(3)] == [2, 2, 0]
+        assert {row.url for row in await store.rows(State.CANCELLED)} == {f"{A}/1", f"{A}/10", f"{A}/20", f"{port}/11"}
+        await check_counters(store)
+        await check_due_index(store)
+        assert [await store.uncancel("a.example", "operator", 30, 9, ["/10", "/2"]) for _ in range(2)] == [2, 0]
+        assert {row.url for row in await store.rows(State.CANCELLED)} == {f"{A}/10", f"{A}/20"}
+        assert await store.cancelled_hosts("operator") == ["a.example"]
+        assert await store.uncancel("a.example", "operator", 30, 9) == 2
         await check_counters(store)
         await check_due_index(store)
 

@@ -250,7 +250,7 @@ class NeverPutsBack(CrawlNode):
 
 
 class _BlocksForGood(Blocks):
-    async def uncancel(self, store: UrlStore, blocked: frozenset[str]) -> None:
+    async def uncancel(self, store: UrlStore, orders: Orders) -> None:
         """See `Blocks.uncancel`."""
 
 
@@ -263,7 +263,7 @@ class BlocksNobody(CrawlNode):
 
 
 class _BlocksNothing(Blocks):
-    async def cancel(self, store: UrlStore, blocked: frozenset[str]) -> None:
+    async def cancel(self, store: UrlStore, orders: Orders) -> None:
         """See `Blocks.cancel`."""
 
 

@@ -139,6 +139,36 @@ def test_a_blocked_host_is_cancelled_and_comes_back(tmp_path: Path) -> None:
         assert_complete(folder, origin)
 
 
+def test_a_part_of_a_host_is_blocked_and_comes_back(tmp_path: Path) -> None:
+    """URLs that begin so are cancelled and not sent, the rest of the host is fetched; resume makes the crawl whole."""
+    folder = tmp_path / "crawl"
+    with small_web(tmp_path, pages=110) as origin:
+        host = host_of(origin, 1)
+        with CrawlProcess([*origin.seeds, *OWNED, *PACE, "--into", folder], tmp_path / "log") as crawl:
+            wait_until(lambda: pages(folder) > 5, "some pages")
+            start = origin.seeds[1].rstrip("/") + "/page/1"
+            assert f"{host}/page/1 blocked: URLs that begin so are cancelled" in order(folder, "block", start).stdout
+            time.sleep(OBEYED_SECONDS)
+            quiet_ns = now_ns()
+            assert crawl.wait() == 0
+            asked = [visit.asked.path for visit in since(origin, host, quiet_ns)]
+        assert [target for target in asked if target.startswith("/page/1")] == []
+        rest = {url for url in listed(folder, "fetched") if f"//{host}:" in url and not url.startswith(start)}
+        assert len(rest) > 5
+        cancelled = listed(folder, "cancelled")
+        assert cancelled
+        assert all(url.startswith(start) for url in cancelled)
+        assert not [url for state in ("due", "leased") for url in listed(folder, state)]
+        assert limpet("hosts", folder, host, "--json").json["blocked_paths"] == ["/page/1"]
+        assert limpet("status", folder, "--json").json["hosts_ordered"] == {host: "operator_block_urls"}
+        assert limpet("verify", folder, "--links").code == 0
+        assert "nothing was ordered" in order(folder, "resume", f"{host}/page").stdout
+        order(folder, "resume", start)
+        assert limpet("crawl", "--into", folder, "-q").code == 0
+        assert listed(folder, "cancelled") == set()
+        assert_complete(folder, origin)
+
+
 @pytest.mark.parametrize("verb", [pytest.param("pause", marks=pytest.mark.slow), "block"])
 def test_an_order_outlives_a_death_before_its_effect(tmp_path: Path, verb: str) -> None:
     """Everything is killed between the acknowledged order and its effect: the next run obeys from its first request."""

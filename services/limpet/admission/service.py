@@ -64,7 +64,7 @@ class Admission:
         settings: Settings,
         crawl: str,
         nearest: Nearest | None = None,
-        blocked: Callable[[str], bool] = lambda _host: False,
+        blocked: Callable[[str, str], bool] = lambda _host, _url: False,
         reads_seeds: bool = False,
     ) -> None:
         """`nearest` stands where the crawl has a depth limit, so that a shorter way to a known URL is not skipped.
@@ -158,8 +158,8 @@ class Admission:
         return results
 
     def _minded(self, candidate: Candidate) -> Candidate:
-        """A URL of a host that an operator blocked is born cancelled: it has its row, and is never due."""
-        if not self._blocked(candidate.host):
+        """A URL that an operator blocked, or its host, is born cancelled: it has its row, and is never due."""
+        if not self._blocked(candidate.host, candidate.url):
             return candidate
         return msgspec.structs.replace(candidate, cancelled=CANCELLED_BY)
 

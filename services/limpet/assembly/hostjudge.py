@@ -16,7 +16,7 @@ from limpet.config import Facts, Settings
 from limpet.fetch import Owned
 from limpet.fetch.denylist import packed
 from limpet.politeness import Governor, HostState
-from limpet.politeness.orders import NO_ORDER, OPERATOR_SLOW, Orders
+from limpet.politeness.orders import NO_ORDER, Orders
 from limpet.robots import Oddity, RobotsState, oddity_of, stored_delay
 from limpet.urlstore import HostRow
 
@@ -59,6 +59,7 @@ class HostNow(msgspec.Struct, frozen=True, kw_only=True):
     next_reason: str
     slow: bool
     order: str
+    blocked_paths: list[str]
     ceilings: list[str]
     response_us: int
     breaker_trips: int
@@ -110,7 +111,8 @@ class HostJudge:
             next_us=next_us,
             next_reason=reason,
             slow=self._governor.is_slow(state) or order.gap_seconds > 0,
-            order=order.stopped or (OPERATOR_SLOW if order.gap_seconds else ""),
+            order=order.told,
+            blocked_paths=sorted(order.blocked_paths),
             ceilings=self._governor.ceilings(state),
             response_us=row.response_us,
             breaker_trips=row.trips,

@@ -57,7 +57,8 @@ makes a crawl ask more often.
   limpet hosts DIR pause HOST            send nothing; its URLs wait
   limpet hosts DIR slow HOST --gap 30s   at least so long between two requests
   limpet hosts DIR block HOST            take all its URLs out: cancelled(operator)
-  limpet hosts DIR resume HOST           take these orders back
+  limpet hosts DIR block URL             the same for all URLs of that host which begin like this one
+  limpet hosts DIR resume HOST|URL       take these orders back
 """
 
 

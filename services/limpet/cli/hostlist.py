@@ -9,11 +9,11 @@ from limpet.cli.crawlview import CrawlView
 from limpet.cli.printing import print_json, print_json_list, print_lines
 from limpet.cli.units import show_count, show_duration
 from limpet.clock import Clock, SystemClock
-from limpet.politeness.orders import BLOCKED, OPERATOR_SLOW, PAUSED
+from limpet.politeness.orders import BLOCKED, BLOCKED_URLS, OPERATOR_SLOW, PAUSED
 from limpet.robots import ODDITIES
 
 EXIT_DONE: Final = 0
-_ORDERS: Final = {PAUSED: "paused", BLOCKED: "blocked", OPERATOR_SLOW: "slowed"}
+_ORDERS: Final = {PAUSED: "paused", BLOCKED: "blocked", BLOCKED_URLS: "urls_blocked", OPERATOR_SLOW: "slowed"}
 
 
 def list_hosts(view: CrawlView, *, as_json: bool) -> int:
@@ -67,7 +67,8 @@ def _in_full(host: HostNow, clock: Clock) -> list[str]:
     ]
     lines += [f"            {_seconds(seconds)} ({reason})" for reason, seconds in host.gaps[1:]]
     lines.append(f"  next      {_when(host, clock)}" + (f" ({host.next_reason})" if host.next_reason else ""))
-    if host.order:
+    lines += [f"  order     blocked by the operator: what begins with {path}" for path in host.blocked_paths]
+    if host.order and host.order != BLOCKED_URLS:
         lines.append(f"  order     {_ORDERS[host.order]} by the operator")
     if host.breaker_trips:
         lines.append(f"  breaker   opened {show_count(host.breaker_trips, 'time')} since the last good answer")

@@ -1,4 +1,4 @@
-"""`limpet hosts`: why each host is asked as seldom as it is, and an operator's orders for single ones.
+"""`limpet hosts`: why each host is asked as seldom as it is, and an operator's orders for hosts and parts of them.
 
 An order is durable before it is acknowledged; the workers of a running crawl look for orders every few seconds.
 """
@@ -18,16 +18,20 @@ from limpet.cli.units import show_duration
 from limpet.clock import SystemClock
 from limpet.model.errors import UsageError
 from limpet.model.urls import InvalidUrl, canonicalize, is_host_name, split
-from limpet.politeness.orders import NO_ORDER, HostOrder
+from limpet.politeness.orders import NO_ORDER, PATHS_MAX, HostOrder
 
 SLOW_DEFAULT_SECONDS: Final = 60.0
 GAP_SECONDS_MAX: Final = 31_536_000.0
 ORDERS: Final = ("pause", "slow", "block", "resume")
+BY_URL: Final = ("block", "resume")
+"""Orders that may be given for all URLs which begin like one."""
 _DONE: Final = {
     "pause": "paused: nothing is sent to it, and its URLs wait",
     "slow": "slowed down: at least {gap} between two requests",
     "block": "blocked: its URLs are cancelled",
     "resume": "goes on: every order for it is taken back",
+    "block URL": "blocked: URLs that begin so are cancelled",
+    "resume URL": "goes on: it is blocked no more",
 }
 
 
@@ -65,6 +69,19 @@ def named_host(text: str) -> str:
     return host
 
 
+def named_place(verb: str, text: str) -> tuple[str, str]:
+    """The host that `text` names, and how paths begin there of which it speaks, "" = all. Raises `UsageError`."""
+    if verb not in BY_URL or "/" not in text:
+        return named_host(text), ""
+    try:
+        url = canonicalize(text if "://" in text else f"http://{text}")
+    except InvalidUrl:
+        return named_host(text), ""
+    parts = split(url)
+    path = url[len(parts.authority) :]
+    return (parts.host, path) if path != "/" and is_host_name(parts.host) else (named_host(text), "")
+
+
 def _known_host(view: CrawlView, text: str) -> HostNow:
     """The same, of a host that can be looked at. Raises `UsageError` for one neither met nor ordered anything of."""
     host = named_host(text)
@@ -89,24 +106,35 @@ def _order(view: CrawlView, verb: str, text: str, arguments: argparse.Namespace)
         raise UsageError(f"--gap must be above 0: `limpet hosts {view.name} resume HOST` takes an order back")
     if gap_seconds > GAP_SECONDS_MAX:
         raise UsageError("--gap is longer than a year: block the host instead")
-    host = named_host(text)
+    host, path = named_place(verb, text)
     met = view.met(host)
-    before, after = view.change_order(host, _edit(verb, SystemClock().wall_us(), gap_seconds))
+    edit = (
+        _edit_path(verb, SystemClock().wall_us(), path) if path else _edit(verb, SystemClock().wall_us(), gap_seconds)
+    )
+    before, after = view.change_order(host, edit)
     running = view.running
     if arguments.json:
         print_json(
-            {"host": host, "order": verb, "changed": before != after, "running": running, "met": met, **_as_json(after)}
+            {
+                "host": host,
+                "path": path,
+                "order": verb,
+                "changed": before != after,
+                "running": running,
+                "met": met,
+                **_as_json(after),
+            }
         )
         return 0
     when = "in force within seconds" if running else "in force when the crawl starts again"
-    done = _DONE[verb].format(gap=show_duration(gap_seconds))
+    place, done = host + path, _DONE[f"{verb} URL" if path else verb].format(gap=show_duration(gap_seconds))
     if before == after:
         print_lines(
-            [f"{host}: nothing was ordered of it" if verb == "resume" else f"{host}: that was its order already"]
+            [f"{place}: nothing was ordered of it" if verb == "resume" else f"{place}: that was its order already"]
         )
     else:
         stranger = "" if met or verb == "resume" else "; the crawl has not met it yet"
-        print_lines([f"{host} {done} ({when}{stranger})"])
+        print_lines([f"{place} {done} ({when}{stranger})"])
     return 0
 
 
@@ -123,5 +151,24 @@ def _edit(verb: str, now_us: int, gap_seconds: float) -> Callable[[HostOrder], H
             return lambda _order: NO_ORDER
 
 
+def _edit_path(verb: str, now_us: int, path: str) -> Callable[[HostOrder], HostOrder]:
+    """The same for a part of a host."""
+
+    def edit(order: HostOrder) -> HostOrder:
+        others = {other: us for other, us in order.blocked_paths.items() if other != path}
+        if verb == "block":
+            others[path] = order.blocked_paths.get(path, now_us)
+        if len(others) > PATHS_MAX:
+            raise UsageError(f"more than {PATHS_MAX:,} parts of one host: block what they begin with, or the host")
+        return replace(order, blocked_paths=others)
+
+    return edit
+
+
 def _as_json(order: HostOrder) -> dict[str, object]:
-    return {"paused_us": order.paused_us, "blocked_us": order.blocked_us, "gap_seconds": order.gap_seconds}
+    return {
+        "paused_us": order.paused_us,
+        "blocked_us": order.blocked_us,
+        "gap_seconds": order.gap_seconds,
+        "blocked_paths": order.blocked_paths,
+    }

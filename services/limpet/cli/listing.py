@@ -23,7 +23,6 @@ from limpet.embedded.orderbook import OrderBook
 from limpet.embedded.views import ShardViews
 from limpet.model.lifecycle import State
 from limpet.politeness.daybudget import BUDGET
-from limpet.politeness.orders import OPERATOR_SLOW
 from limpet.urlstore import counters
 
 DAY_US: Final = 86_400_000_000
@@ -51,7 +50,7 @@ def status(arguments: argparse.Namespace) -> int:
     budget = settings.politeness.budget_per_day or None
     running = lock_holder(folder.path)
     silent = Listener(folder.run, clock).silent_workers() if running is not None else {}
-    ordered = {host: order.stopped or OPERATOR_SLOW for host, order in sorted(orders.items())}
+    ordered = {host: order.told for host, order in sorted(orders.items())}
     if arguments.json:
         more = {"hosts_ordered": ordered, "silent_workers": list(silent), "parked": dict(parked), "damaged": damaged}
         print_json({**_status_json(collected, fetches, budget, running), **more})

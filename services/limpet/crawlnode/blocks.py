@@ -1,10 +1,11 @@
-"""What an operator's block of a host means for its rows: they leave the queue, and come back when it is lifted."""
+"""What an operator's block means for the rows under it: they leave the queue, and come back when it is lifted."""
 
 from collections.abc import Callable
 
 from limpet.clock import DurableClock
+from limpet.crawlnode.scheduler import HostQueues
 from limpet.crawlnode.steps import FetchSteps
-from limpet.politeness.orders import CANCELLED_BY, Orders
+from limpet.politeness.orders import CANCELLED_BY, NO_ORDER, HostOrder, Orders
 from limpet.urlstore import UrlStore
 
 Offer = Callable[[str, str, int], None]
@@ -21,23 +22,37 @@ class Blocks:
 
     async def apply(self, store: UrlStore, orders: Orders, *, fresh: bool) -> None:
         """`fresh`: the orders may differ from those that were applied to this shard last."""
-        blocked = frozenset(host for host, order in orders.items() if order.blocked_us)
-        if blocked:
-            await self.cancel(store, blocked)
+        taken_out = {host: order for host, order in orders.items() if order.blocked_us or (fresh and order.taken_out)}
+        if taken_out:
+            await self.cancel(store, taken_out)
         if fresh:
-            await self.uncancel(store, blocked)
+            await self.uncancel(store, orders)
 
-    async def cancel(self, store: UrlStore, blocked: frozenset[str]) -> None:
-        """Blocked hosts lose what is leased or due; that may come up later too, from what was under way."""
+    async def cancel(self, store: UrlStore, orders: Orders) -> None:
+        """What is blocked loses what is leased or due.
+
+        That may come up later too, from what was under way: of whole hosts it is looked for again and again, of parts
+        of hosts it is met when its turn comes (`drop`).
+        """
         queued, leased = await store.queues(), await store.leased_hosts()
-        for host in blocked & ({queue.host for queue in queued} | set(leased)):
-            await self._steps.cancel(store, host, self._clock.wall_us())
+        for host in orders.keys() & ({queue.host for queue in queued} | set(leased)):
+            await self._steps.cancel(store, host, self._clock.wall_us(), orders[host])
 
-    async def uncancel(self, store: UrlStore, blocked: frozenset[str]) -> None:
-        """Hosts that are not blocked any more get their URLs back."""
-        freed = set(await store.cancelled_hosts(CANCELLED_BY)) - blocked
+    async def drop(self, entry: HostQueues, order: HostOrder, store: UrlStore) -> None:
+        """Claims of a part that is blocked leave the queue unsent, as their turn comes."""
+        blocked = [claim for claim in entry.claims if order.blocks(claim.url)] if order.blocked_paths else []
+        if blocked:
+            kept = [claim for claim in entry.claims if claim not in blocked]
+            entry.claims.clear()
+            entry.claims.extend(kept)
+            await self._steps.cancel_claims(store, entry.host, self._clock.wall_us(), order, len(blocked))
+
+    async def uncancel(self, store: UrlStore, orders: Orders) -> None:
+        """What is not blocked any more gets its URLs back."""
+        out = set(await store.cancelled_hosts(CANCELLED_BY))
+        freed = {host for host in out if not orders.get(host, NO_ORDER).blocked_us}
         for host in freed:
-            await self._steps.uncancel(store, host, self._clock.wall_us())
+            await self._steps.uncancel(store, host, self._clock.wall_us(), orders.get(host, NO_ORDER))
         for queue in await store.queues() if freed else ():
             if queue.host in freed:
                 self._offer(queue.host, queue.authority, queue.due_us)

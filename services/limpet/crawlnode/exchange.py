@@ -27,7 +27,6 @@ from limpet.model.outcome import UNSENT, Outcome
 from limpet.model.verdict import TRANSIENT_STATUS, Verdict, classify, is_redirect, is_wait
 from limpet.obs import log_event
 from limpet.politeness import HOST_UNREACHABLE, Answer, Governor, HostState, Permit, longest_wait_us
-from limpet.politeness.orders import BLOCKED
 from limpet.robots import License
 from limpet.runtime import Random
 from limpet.runtime.insist import insist
@@ -221,7 +220,7 @@ class Exchange:
         if verdict.notice:
             await self._insist(lambda: self._steps.notify(store, claim, verdict, completion.now_us), claim, store)
         won = await self._insist(lambda: self._steps.complete(store, completion, host), claim, store)
-        if not won and self._governor.stopped(sent.host) == BLOCKED:
+        if not won and sent.host.order.blocks(claim.url):
             # The operator ended the lease under way. What came is archived, so its outcome is known too.
             step = partial(self._steps.adopt, store, outcome, verdict, completion.now_us)
             won = await self._insist(step, claim, store)

@@ -346,6 +346,7 @@ class CrawlNode:
         needs_robots = self._robots.needs_fetch(authority)
         limit = 1 if needs_robots else self._batch(state)
         entry.claims.extend(await self._steps.claim(store, authority, limit, now_us, now_us + self._lease_us))
+        await self._blocks.drop(entry, state.order, store)
         due_us = await self._look(entry, authority, store)
         if entry.claims and needs_robots:
             return await self._get_robots(entry, state, authority, held)
@@ -397,6 +398,9 @@ class CrawlNode:
 
     async def _serve(self, entry: HostQueues, state: HostState, held: Holding) -> bool:
         """Deal with the first claim; False when the host has to wait before the next."""
+        await self._blocks.drop(entry, state.order, held.store)  # no await from here to the send
+        if not entry.claims:
+            return True
         claim = entry.claims[0]
         now_us = self._clock.wall_us()
         if claim.lease_us - now_us <= self._longest_us:

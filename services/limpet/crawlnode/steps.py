@@ -14,7 +14,7 @@ from limpet.model.events import DOCUMENT_FETCHED, LINKS_DISCOVERED, DocumentFetc
 from limpet.model.lifecycle import State
 from limpet.model.outcome import Outcome
 from limpet.model.verdict import Verdict
-from limpet.politeness.orders import CANCELLED_BY
+from limpet.politeness.orders import CANCELLED_BY, HostOrder
 from limpet.runtime import Mortality
 from limpet.segments import Appendable, Location, SegmentWriter, Settling
 from limpet.urlstore import AuthorityRow, Claim, Completion, HostRow, RobotsFetch, UrlStore
@@ -91,17 +91,25 @@ class FetchSteps:
         await store.notify(verdict.notice, claim.host, verdict.reason, claim.url, now_us)
         self._crashpoint("fetch.notify.after")
 
-    async def cancel(self, store: UrlStore, host: str, now_us: int) -> int:
-        """An operator blocked the host: its leases end, its rows leave the queue."""
+    async def cancel(self, store: UrlStore, host: str, now_us: int, order: HostOrder) -> int:
+        """An operator blocked a host or parts of it: leases there end, rows leave the queue."""
         self._crashpoint("fetch.cancel.before")
-        count = await _all_of(lambda: store.cancel(host, CANCELLED_BY, now_us, CANCEL_URLS_MAX))
+        under = order.taken_out
+        count = await _all_of(lambda: store.cancel(host, CANCELLED_BY, now_us, CANCEL_URLS_MAX, under))
         self._crashpoint("fetch.cancel.after")
         return count
 
-    async def uncancel(self, store: UrlStore, host: str, now_us: int) -> int:
-        """The block is gone: what it took out is due again."""
+    async def cancel_claims(self, store: UrlStore, host: str, now_us: int, order: HostOrder, count: int) -> None:
+        """The same for so many URLs whose turn came only now: leases end before anything that waits is looked at."""
+        self._crashpoint("fetch.cancel.before")
+        await store.cancel(host, CANCELLED_BY, now_us, count, order.taken_out)
+        self._crashpoint("fetch.cancel.after")
+
+    async def uncancel(self, store: UrlStore, host: str, now_us: int, order: HostOrder) -> int:
+        """A block is gone: what it took out is due again, but for what others still take out."""
         self._crashpoint("fetch.uncancel.before")
-        count = await _all_of(lambda: store.uncancel(host, CANCELLED_BY, now_us, CANCEL_URLS_MAX))
+        but = order.taken_out
+        count = await _all_of(lambda: store.uncancel(host, CANCELLED_BY, now_us, CANCEL_URLS_MAX, but))
         self._crashpoint("fetch.uncancel.after")
         return count
 

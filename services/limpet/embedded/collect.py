@@ -141,7 +141,7 @@ class Collector:
         """Hosts of one shard that wait for their owner to put back what a block took out."""
         if not totals.get(counters.of_state(State.CANCELLED)):
             return 0
-        return sum(not orders.get(host, NO_ORDER).blocked_us for host in self._cancelled_hosts(shard, view, totals))
+        return sum(not orders.get(host, NO_ORDER).taken_out for host in self._cancelled_hosts(shard, view, totals))
 
     def _cancelled_hosts(self, shard: int, view: ShardView, totals: dict[str, int]) -> list[str]:
         """The look at every row that this takes is not repeated before something of it changed."""

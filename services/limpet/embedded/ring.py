@@ -250,9 +250,9 @@ class Ring:
             blocked=self._blocked,
         )
 
-    def _blocked(self, host: str) -> bool:
+    def _blocked(self, host: str, url: str) -> bool:
         order = self._orders.latest.get(host)
-        return order is not None and order.blocked_us > 0
+        return order is not None and order.blocks(url)
 
     def _reconciler(self, node: CrawlNode) -> Reconciler:
         return self._ports.parts.reconciler(

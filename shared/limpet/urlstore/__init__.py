@@ -1,6 +1,6 @@
 """The authority: rows, leases, outcomes, due index, host rows, jobs, repair. It is also the work queue."""
 
-from limpet.urlstore.port import UrlStore
+from limpet.urlstore.port import EVERYTHING, UrlStore
 from limpet.urlstore.types import (
     DAMAGED_SEGMENT,
     ROBOTS_FETCHES_KEPT_US,
@@ -23,6 +23,7 @@ from limpet.urlstore.types import (
 
 __all__ = [
     "DAMAGED_SEGMENT",
+    "EVERYTHING",
     "ROBOTS_FETCHES_KEPT_US",
     "AdmitResult",
     "AuthorityRow",

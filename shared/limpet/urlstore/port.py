@@ -11,7 +11,7 @@ One `UrlStore` is one shard: the rows whose bucket falls into it. Contract, for 
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from limpet.model.lifecycle import State
 from limpet.model.outcome import Outcome
@@ -32,6 +32,9 @@ from limpet.urlstore.types import (
     RobotsFetch,
     UrlRow,
 )
+
+EVERYTHING: Final = ("",)
+"""How the path of any URL begins."""
 
 
 class UrlStore(Protocol):
@@ -290,15 +293,19 @@ class UrlStore(Protocol):
         ...
 
     # -- operator ----------------------------------------------------------------------------------------------------
-    async def cancel(self, host: str, reason: str, now_us: int, limit: int) -> int:
+    async def cancel(self, host: str, reason: str, now_us: int, limit: int, under: Sequence[str] = EVERYTHING) -> int:
         """`due` and `leased` rows of a host become `cancelled(reason)`, leases end at once: up to `limit` in one write.
 
+        `under`: only those whose path and query begin with one of these.
         The number of rows; call again until it is 0. A completion that comes later is late and changes nothing.
         """
         ...
 
-    async def uncancel(self, host: str, reason: str, now_us: int, limit: int) -> int:
-        """Rows of a host that were cancelled for `reason` become due, counts cleared: up to `limit`. Their number."""
+    async def uncancel(self, host: str, reason: str, now_us: int, limit: int, but: Sequence[str] = ()) -> int:
+        """Rows of a host that were cancelled for `reason` become due, counts cleared: up to `limit`. Their number.
+
+        `but`: not those whose path and query begin with one of these.
+        """
         ...
 
     async def cancelled_hosts(self, reason: str) -> list[str]:

@@ -6,6 +6,7 @@ from limpet.config.settings import YEAR_SECONDS
 from limpet.politeness.governor import STOPPED_SECONDS
 from limpet.politeness.orders import (
     BLOCKED,
+    BLOCKED_URLS,
     HOSTS_MAX,
     NO_ORDER,
     ORDERS_BYTES_MAX,
@@ -35,6 +36,31 @@ def test_what_stops_a_host() -> None:
     assert HostOrder(gap_seconds=9.0).stopped == ""
 
 
+def test_parts_of_a_host_are_blocked_by_how_their_paths_begin() -> None:
+    """Whatever scheme and port; query included. Nothing else of the host is stopped, and a block of all is more."""
+    order = HostOrder(blocked_paths={"/private/": 5, "/page?id=": 6})
+    for url in ("http://a.example/private/x", "https://a.example:8443/private/", "http://a.example/page?id=7"):
+        assert order.blocks(url)
+    for url in (
+        "http://a.example/private",
+        "http://a.example/x/private/",
+        "http://a.example/page",
+        "http://a.example/",
+    ):
+        assert not order.blocks(url)
+        assert EVERYTHING.blocks(url)
+    assert (order.stopped, order.told) == ("", BLOCKED_URLS)
+    assert not NO_ORDER.blocks("http://a.example/private/")
+
+
+def test_a_file_says_whether_it_has_orders_for_parts() -> None:
+    """An earlier Limpet knows version 1: it reads what it knows, and refuses what it would not obey."""
+    parts = {"a.example": HostOrder(blocked_paths={"/private/": 5})}
+    assert decode_orders(encode_orders(parts)) == parts
+    assert b'"version": 2' in encode_orders(parts)
+    assert b'"version": 1' in encode_orders({"a.example": EVERYTHING})
+
+
 WHOLE = encode_orders({"a.example": EVERYTHING})
 HOSTILE = {
     "empty": b"",
@@ -43,7 +69,7 @@ HOSTILE = {
     "not JSON": b"pause a.example",
     "a list": b"[]",
     "not UTF-8": b'{"version":1,"hosts":{"\xff":{}}}',
-    "another version": b'{"version":2,"hosts":{}}',
+    "another version": b'{"version":3,"hosts":{}}',
     "no version": b'{"hosts":{}}',
     "an unknown order": b'{"version":1,"hosts":{"a":{"hurry":1}}}',
     "an unknown field": b'{"version":1,"hosts":{},"more":1}',

@@ -91,15 +91,22 @@ SELECT d.lane, d.due_us, d.url FROM due AS d JOIN url AS u ON u.id = d.url WHERE
 UPDATE url SET state = 5, reason = ?, due_us = 0 WHERE id = ?;
 
 -- name: leases_of_host
--- Leases of a host.
-SELECT l.fp, l.url FROM lease AS l JOIN authority AS a ON a.id = l.authority JOIN host AS h ON h.id = a.host
-WHERE h.name = ? LIMIT ?;
+-- Leases of a host, of URLs whose paths begin with one of a list.
+SELECT l.fp, l.url
+FROM lease AS l JOIN authority AS a ON a.id = l.authority JOIN host AS h ON h.id = a.host JOIN url AS u ON u.id = l.url
+WHERE h.name = ? AND EXISTS (
+  SELECT 1 FROM json_each(?) AS p WHERE substr(u.url, length(a.name) + 1, length(p.value)) = p.value
+) LIMIT ?;
 
 -- name: waiting_of_host
--- Rows of a host that wait in state due (0), with their entries. Queue by queue, since entries are kept by queue.
+-- Rows of a host that wait in state due (0), with their entries, where their paths begin with one of a list. Queue by
+-- queue, since entries are kept by queue.
 SELECT d.authority, d.lane, d.due_us, d.url
 FROM host AS h CROSS JOIN authority AS a CROSS JOIN due AS d CROSS JOIN url AS u
 WHERE h.name = ? AND a.host = h.id AND d.authority = a.id AND u.id = d.url AND u.state = 0
+AND EXISTS (
+  SELECT 1 FROM json_each(?) AS p WHERE substr(u.url, length(a.name) + 1, length(p.value)) = p.value
+)
 LIMIT ?;
 
 -- name: url_cancel
@@ -107,9 +114,12 @@ LIMIT ?;
 UPDATE url SET state = 8, reason = ?, due_us = 0 WHERE id = ?;
 
 -- name: cancelled_of_host
--- Rows of a host that were taken out for a reason.
+-- Rows of a host that were taken out for a reason, but those whose paths begin with one of a list.
 SELECT u.id, u.authority FROM url AS u JOIN authority AS a ON a.id = u.authority JOIN host AS h ON h.id = a.host
-WHERE u.state = ? AND u.reason = ? AND h.name = ? ORDER BY u.id LIMIT ?;
+WHERE u.state = ? AND u.reason = ? AND h.name = ? AND NOT EXISTS (
+  SELECT 1 FROM json_each(?) AS p WHERE substr(u.url, length(a.name) + 1, length(p.value)) = p.value
+)
+ORDER BY u.id LIMIT ?;
 
 -- name: cancelled_hosts
 -- Hosts with rows that were taken out for a reason. 8 is cancelled.

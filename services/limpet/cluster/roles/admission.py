@@ -96,9 +96,9 @@ class AdmissionRole:
         gap = Gap(partition=error.partition, source=error.source, begin=error.offset, end=error.start)
         await mender.mend(gap, home, step_over)
 
-    def _blocked(self, host: str) -> bool:
+    def _blocked(self, host: str, url: str) -> bool:
         order = self._orders.latest.get(host)
-        return order is not None and order.blocked_us > 0
+        return order is not None and order.blocks(url)
 
     def troubles(self) -> dict[str, str]:
         """See `RoleService.troubles`."""

@@ -20,6 +20,7 @@ from limpet.urlstore.cassandra.moves import Moves
 from limpet.urlstore.cassandra.reading import PAGE, Standing, standing
 from limpet.urlstore.cassandra.rows import NOBODY, url_row
 from limpet.urlstore.cassandra.session import Row, Session
+from limpet.urlstore.port import EVERYTHING
 from limpet.urlstore.types import Lane, UrlRow
 
 REARMABLE: Final = frozenset({State.FAILED, State.PARKED, State.REVIEW, State.GONE, State.CANCELLED})
@@ -71,10 +72,10 @@ class Operator:
         self._groups = groups
         self._session, self._hosts, self._exits, self._moves = session, hosts, exits, moves
         self._count, self._notify, self._ended = count, notify, ended
-        self._scans: OrderedDict[tuple[str, str, str], _Pass] = OrderedDict()
+        self._scans: OrderedDict[tuple[str, ...], _Pass] = OrderedDict()
 
     # -- hosts ---------------------------------------------------------------------------------------------------------
-    async def cancel(self, host: str, reason: str, limit: int) -> int:
+    async def cancel(self, host: str, reason: str, limit: int, under: Sequence[str] = EVERYTHING) -> int:
         """See `UrlStore.cancel`."""
 
         async def cancel(row: Row) -> bool:
@@ -86,15 +87,17 @@ class Operator:
             self._count(counters.CANCELLED, 1)
             return True
 
-        return await self._some(CANCEL, (host, reason), lambda: self._queued(host), cancel, limit)
+        place = (host, reason, *under)
+        return await self._some(CANCEL, place, lambda: self._queued(host, under), cancel, limit)
 
-    async def uncancel(self, host: str, reason: str, now_us: int, limit: int) -> int:
+    async def uncancel(self, host: str, reason: str, now_us: int, limit: int, but: Sequence[str] = ()) -> int:
         """See `UrlStore.uncancel`."""
 
         async def uncancel(row: Row) -> bool:
             return await self._rearm(row, Actor.OPERATOR, Lane.NEW, now_us)
 
-        return await self._some(UNCANCEL, (host, reason), lambda: self._cancelled(host, reason), uncancel, limit)
+        place = (host, reason, *but)
+        return await self._some(UNCANCEL, place, lambda: self._cancelled(host, reason, but), uncancel, limit)
 
     async def cancelled_hosts(self, reason: str) -> list[str]:
         """See `UrlStore.cancelled_hosts`."""
@@ -164,7 +167,7 @@ class Operator:
     async def _some(
         self,
         trade: Trade,
-        place: tuple[str, str],
+        place: tuple[str, ...],
         scan: Callable[[], AsyncGenerator[list[Row], None]],
         act: Callable[[Row], Awaitable[bool]],
         limit: int,
@@ -189,8 +192,8 @@ class Operator:
             await self._scans.popitem(last=False)[1].close()
         return count
 
-    async def _queued(self, host: str) -> AsyncGenerator[list[Row], None]:
-        """Rows of a host that wait or are leased: the leased ones first, since somebody is about to send them."""
+    async def _queued(self, host: str, under: Sequence[str]) -> AsyncGenerator[list[Row], None]:
+        """Rows of a host, under some paths, that wait or are leased: leased first, since they are about to be sent."""
         authorities = await self._hosts.of_host(host)
         for leased in (True, False):
             for authority in authorities:
@@ -198,6 +201,7 @@ class Operator:
                     async for rows in pages:
                         wanted = State.LEASED if leased else State.DUE
                         found = [row for row in rows if row["state"] == wanted and row["host"] == host]
+                        found = [row for row in found if _begins(row, under)]
                         if found:
                             yield found
 
@@ -214,11 +218,18 @@ class Operator:
                     if leased_only and Standing.LIVE in worths and Standing.HELD not in worths:
                         break
 
-    async def _cancelled(self, host: str, reason: str) -> AsyncGenerator[list[Row], None]:
+    async def _cancelled(self, host: str, reason: str, but: Sequence[str]) -> AsyncGenerator[list[Row], None]:
         began_us, found = self._exits.now_us(), False
         async for rows in self._exits.of_host(host, reason):
             found = found or bool(rows)
-            if rows:
-                yield rows
+            wanted = [row for row in rows if not _begins(row, but)]
+            if wanted:
+                yield wanted
         if not found:
             await self._exits.forget_host(host, reason, began_us)
+
+
+def _begins(row: Row, paths: Sequence[str]) -> bool:
+    """Whether path and query of a row begin with one of these."""
+    path: str = row["url"][len(row["authority"]) :]
+    return path.startswith(tuple(paths))

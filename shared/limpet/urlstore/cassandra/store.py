@@ -19,6 +19,7 @@ from limpet.urlstore.cassandra.snapshots import counters_of
 from limpet.urlstore.cassandra.sweep import Policy, Sweep
 from limpet.urlstore.cassandra.unparsed import Unparsed
 from limpet.urlstore.cassandra.view import View
+from limpet.urlstore.port import EVERYTHING
 from limpet.urlstore.types import (
     AdmitResult,
     AuthorityRow,
@@ -327,13 +328,20 @@ class CassandraUrlStore:
         await self.books.notices.delivered(notices)
 
     # -- operator ----------------------------------------------------------------------------------------------------
-    async def cancel(self, host: str, reason: str, now_us: int, limit: int) -> int:  # noqa: ARG002 - the port's
+    async def cancel(
+        self,
+        host: str,
+        reason: str,
+        now_us: int,  # noqa: ARG002 - the port's
+        limit: int,
+        under: Sequence[str] = EVERYTHING,
+    ) -> int:
         """See `UrlStore.cancel`."""
-        return await self.operator.cancel(host, reason, limit)
+        return await self.operator.cancel(host, reason, limit, under)
 
-    async def uncancel(self, host: str, reason: str, now_us: int, limit: int) -> int:
+    async def uncancel(self, host: str, reason: str, now_us: int, limit: int, but: Sequence[str] = ()) -> int:
         """See `UrlStore.uncancel`."""
-        return await self.operator.uncancel(host, reason, now_us, limit)
+        return await self.operator.uncancel(host, reason, now_us, limit, but)
 
     async def cancelled_hosts(self, reason: str) -> list[str]:
         """See `UrlStore.cancelled_hosts`."""

@@ -10,7 +10,9 @@ from limpet.runtime.sqlitefile import SqliteFile
 from limpet.runtime.sqlitetx import Reader, Tx
 from limpet.segments.port import Location
 from limpet.urlstore import counters
+from limpet.urlstore.port import EVERYTHING
 from limpet.urlstore.sqlite import cancelling, codes, discovery, parse, reading, recovery, upkeep, work
+from limpet.urlstore.sqlite.cancelling import Extent
 from limpet.urlstore.sqlite.dueindex import DueIndex, earliest
 from limpet.urlstore.sqlite.names import Names
 from limpet.urlstore.types import (
@@ -293,13 +295,15 @@ class SqliteUrlStore:
         await self._file.write(lambda tx: upkeep.delivered(tx, notices))
 
     # -- operator ----------------------------------------------------------------------------------------------------
-    async def cancel(self, host: str, reason: str, now_us: int, limit: int) -> int:
+    async def cancel(self, host: str, reason: str, now_us: int, limit: int, under: Sequence[str] = EVERYTHING) -> int:
         """See `UrlStore.cancel`."""
-        return await self._file.write(lambda tx: cancelling.cancel(tx, self._index, host, reason, (now_us, limit)))
+        extent = Extent(now_us, limit, under)
+        return await self._file.write(lambda tx: cancelling.cancel(tx, self._index, host, reason, extent))
 
-    async def uncancel(self, host: str, reason: str, now_us: int, limit: int) -> int:
+    async def uncancel(self, host: str, reason: str, now_us: int, limit: int, but: Sequence[str] = ()) -> int:
         """See `UrlStore.uncancel`."""
-        return await self._file.write(lambda tx: cancelling.uncancel(tx, self._index, host, reason, (now_us, limit)))
+        extent = Extent(now_us, limit, but)
+        return await self._file.write(lambda tx: cancelling.uncancel(tx, self._index, host, reason, extent))
 
     async def cancelled_hosts(self, reason: str) -> list[str]:
         """See `UrlStore.cancelled_hosts`."""

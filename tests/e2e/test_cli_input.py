@@ -42,7 +42,7 @@ def stored(path: Path) -> Path:
         ([], "no URL to begin with: give at least one, or -i FILE"),
         (["http://127.0.0.1:8000/"], "crawl it with --owned 127.0.0.1"),
         (["http://a.example/", "http://b.example/"], "one seed host, not 2"),
-        (["http://a.example/", "--scope", "any"], "--scope any needs owned hosts only"),
+        (["http://a.example/", "--scope", "any"], "--scope any leads to hosts of others"),
         (["http://127.0.0.1/", *OWNED, "--scope", "any"], "add --limit N or --depth N"),
         (["-i", "no-such-list"], "cannot read no-such-list: No such file or directory"),
         (["-i", "list.txt"], "list.txt:2: 'nonsense' is not an http or https URL"),

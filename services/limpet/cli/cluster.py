@@ -10,7 +10,7 @@ from typing import NoReturn
 import msgspec
 
 from limpet.assembly.desks import SeedReport
-from limpet.cli.permission import check_any, judge, parse_owned, system_resolve
+from limpet.cli.permission import judge, parse_owned, system_resolve
 from limpet.cli.printing import print_json, print_lines
 from limpet.cli.seeds import Seed, check_entries, check_patterns, read_entries
 from limpet.cli.units import show_count
@@ -67,8 +67,6 @@ def add(arguments: argparse.Namespace) -> int:
     permission = judge(seeds, (), parse_owned(settings.owned), system_resolve, many_public=True)
     if permission.public and not settings.crawl.contact:
         raise UsageError(f"{permission.public[0]} is not yours: set crawl.contact, so that its owner can reach you")
-    if settings.crawl.scope == "any":
-        check_any(permission, ends=True)
     report = asyncio.run(_add(settings, seeds))
     if arguments.json:
         rejected = [{"url": url, "rule": rule} for url, rule in report.rejected]

@@ -52,7 +52,7 @@ def add(arguments: argparse.Namespace) -> int:
         known = stored_seeds(folder)
     permission = judge(seeds, known, owned, system_resolve, many_public=many)
     if folder.facts.scope.kind == "any":
-        check_any(permission, ends=True)  # the next `crawl` asks for its end
+        check_any(permission, ends=True, contact=many)  # the next `crawl` asks for its end
     check_patterns(seeds, folder.facts.scope)
     report = asyncio.run(_admit(folder, settings, [seed.url for seed in seeds]))
     if arguments.json:

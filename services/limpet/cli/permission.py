@@ -127,12 +127,15 @@ def _with_floor(settings: Settings, floor_seconds: float) -> Settings:
     return msgspec.structs.replace(settings, politeness=politeness)
 
 
-def check_any(permission: Permission, *, ends: bool) -> None:
-    """Scope `any` follows every link: only between hosts of one's own, and only with an end. Raises `UsageError`."""
-    if permission.public:
+def check_any(permission: Permission, *, ends: bool, contact: bool) -> None:
+    """Scope `any` follows every link: into strangers' hosts only where they can reach us, and only with an end.
+
+    Raises `UsageError`.
+    """
+    if permission.public and not contact:
         raise UsageError(
-            f"--scope any needs owned hosts only, and {permission.public[0]} is not: "
-            "name it with --owned if it is yours, or use --scope domain"
+            f"--scope any leads to hosts of others, and {permission.public[0]} is not yours: "
+            "give a --contact where site owners reach you, or name it with --owned if it is yours"
         )
     if not ends:
         raise UsageError("--scope any has no end of its own: add --limit N or --depth N")

@@ -93,7 +93,8 @@ def _permitted(
     many = bool(facts.contact)
     permission = judge(seeds, stored, parse_owned(settings.owned), system_resolve, many_public=many)
     if facts.scope.kind == "any":
-        check_any(permission, ends=facts.scope.depth_max is not None or arguments.limit is not None)
+        ends = facts.scope.depth_max is not None or arguments.limit is not None
+        check_any(permission, ends=ends, contact=many)
     settings, limit, lines = apply(permission, settings, arguments.limit, many_public=many)
     before = folder.load_settings() if folder else None
     settings = bound_hosts(permission, settings, before, now_us, many_public=many)

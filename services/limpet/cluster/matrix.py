@@ -100,8 +100,6 @@ def _whom(settings: ClusterSettings) -> str:
         return f"crawl.scope = {crawl.scope!r} is none of {', '.join(SCOPES)}"
     if not crawl.contact and not settings.owned:
         return "crawl.contact is missing: write the mail address or URL where site owners reach you"
-    if crawl.scope == "any" and not (settings.owned and settings.rules.owned_hosts_only):
-        return 'crawl.scope = "any" needs owned hosts only: set owned and rules.owned_hosts_only, or a narrower scope'
     return ""
 
 

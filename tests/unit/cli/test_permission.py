@@ -105,15 +105,18 @@ def test_an_owned_crawl_is_as_asked() -> None:
     assert apply(permission, Settings(), None) == (Settings(), None, [])
 
 
-def test_scope_any_needs_owned_hosts_and_an_end() -> None:
-    """`any` on a public host is refused; on owned hosts it needs --limit or --depth."""
+def test_scope_any_needs_a_contact_or_owned_hosts_and_an_end() -> None:
+    """`any` leads to strangers, who must be able to reach us; everywhere it needs --limit or --depth."""
     public = judge(check_entries([Entry("http://example.org/", "")], 2048), (), parse_owned(()), resolve)
-    with pytest.raises(UsageError, match="--scope any needs owned hosts only"):
-        check_any(public, ends=True)
+    with pytest.raises(UsageError, match="give a --contact"):
+        check_any(public, ends=True, contact=False)
+    with pytest.raises(UsageError, match="add --limit N or --depth N"):
+        check_any(public, ends=False, contact=True)
+    check_any(public, ends=True, contact=True)
     ours = judge(check_entries([Entry("http://m.example/", "")], 2048), (), parse_owned(("m.example",)), resolve)
     with pytest.raises(UsageError, match="add --limit N or --depth N"):
-        check_any(ours, ends=False)
-    check_any(ours, ends=True)
+        check_any(ours, ends=False, contact=False)
+    check_any(ours, ends=True, contact=False)
 
 
 def test_a_bad_owned_entry_is_named() -> None:

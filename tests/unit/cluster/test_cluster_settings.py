@@ -24,7 +24,6 @@ SPOILT = {
     "agent": ("[crawl]", '[crawl]\nagent = "a b"', "crawl.agent"),
     "contact": ("crawl@example.org", "nobody", "crawl.contact 'nobody' reaches nobody"),
     "scope": ("[crawl]", '[crawl]\nscope = "web"', "crawl.scope = 'web'"),
-    "scope any": ("[crawl]", '[crawl]\nscope = "any"', "owned hosts only"),
     "owned": ("127.0.0.0/8", "127.0.0.0/99", "127.0.0.0/99"),
     "insync": ("[kafka]", "[kafka]\nreplication = 1", "kafka.min_insync = 2 is more than kafka.replication = 1"),
     "replicas": ("[hdfs]", "[hdfs]\nreplication = 1", "hdfs.replicas_min = 2"),

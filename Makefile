@@ -12,7 +12,7 @@ FORM   ?=
 WHICH  ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install crawl test test-slow test-rehearsals test-servers test-cluster lint bench servers-fetch servers-up servers-status servers-down clean
+.PHONY: help install crawl test test-slow test-rehearsals test-servers test-cluster test-cluster-three lint bench servers-fetch servers-up servers-status servers-down clean
 
 help: ## show what each target does
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -52,7 +52,10 @@ test-servers: $(VENV)/.test ## the cluster adapters on real servers, which it st
 	@$(BIN)/python -m pytest -m "servers and not slow" tests
 
 test-cluster: $(VENV)/.test ## a crawl by all roles on real servers while everything dies, smoke and siege: Java, Maven, 6 GB
-	@$(BIN)/python -m pytest -m servers tests/e2e/cluster
+	@$(BIN)/python -m pytest -m servers --ignore tests/e2e/cluster/test_cluster_three.py tests/e2e/cluster
+
+test-cluster-three: $(VENV)/.test ## the same with three brokers and three Cassandra nodes, each in turn killed: 8 GB
+	@$(BIN)/python -m pytest -m servers tests/e2e/cluster/test_cluster_three.py
 
 lint: $(VENV)/.test ## style, types, import contracts
 	@$(BIN)/ruff check services shared schemas loadtest tests infra

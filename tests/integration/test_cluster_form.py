@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import pytest
 
+from e2e.cluster.pulled import objections
 from e2e.cluster.servers_up import ClusterServers, missing_programs
 from e2e.cluster.ticking import seconds
 from e2e.processes import wait_until
@@ -312,7 +313,7 @@ def states_in(listing: "subprocess.CompletedProcess[str]") -> dict[str, str]:
 
 
 def assert_pulls_sound(config: Path, into: Path, states: Counter[str]) -> None:
-    """What `pull` makes of it is a crawl folder in which nothing is missing and no rule was broken."""
+    """What `pull` makes of it is a crawl folder in which nothing is missing and no rule was broken, and valid WARC."""
     pulled = limpet("pull", "--config", config, "--into", into, "--json")
     assert pulled.returncode == 0, pulled
     assert json.loads(pulled.stdout) == {"urls": states.total(), "segments": 1, "growing": []}
@@ -320,6 +321,7 @@ def assert_pulls_sound(config: Path, into: Path, states: Counter[str]) -> None:
         judged = limpet(verb, into, "--json")
         assert judged.returncode == 0, judged
         assert json.loads(judged.stdout)["findings"] == []
+    assert list(objections(sorted(into.glob("**/*.warc.gz")))) == []
     rows = json.loads(limpet("urls", into, "--json").stdout)
     assert Counter(row["state"] for row in rows) == states
     again = limpet("pull", "--config", config, "--into", into)

@@ -8,6 +8,7 @@ been over (the lease bounds it), and that was not over when the first request wa
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from statistics import median
 from typing import Any, Final
 
@@ -28,6 +29,7 @@ class Laid:
     done: int
     ended_ns: int = NEVER_NS
     duplicates: Counter[str] = field(default_factory=Counter)
+    standstill_seconds: float = 0.0  # the longest time without an answer, from it to the next
 
     @property
     def seconds(self) -> float:
@@ -70,6 +72,15 @@ def blame(faults: Sequence[Laid], visits: Iterable[Visit], settle_seconds: float
     return unexplained
 
 
+def time_standstills(faults: Sequence[Laid], visits: Iterable[Visit]) -> None:
+    """How long the crawl stood still because of each: between two answers, until the next fault or the last answer."""
+    answers = sorted(visit.end_ns for visit in visits if visit.complete)
+    over_ns = answers[-1] if answers else 0
+    for fault, next_ns in zip(faults, [*(fault.began_ns for fault in faults[1:]), over_ns], strict=True):
+        met = [fault.began_ns, *(end for end in answers if fault.began_ns < end < next_ns), next_ns]
+        fault.standstill_seconds = max(0, *(later - earlier for earlier, later in pairwise(met))) / 1e9
+
+
 def likeliest(faults: Sequence[Laid], before: Visit) -> Laid | None:
     """Of faults that explain a repetition: one of a process between request and outcome, the nearest after it."""
 
@@ -91,6 +102,7 @@ def _figures(faults: Sequence[Laid]) -> dict[str, Any]:
     return {
         "faults": len(faults),
         "seconds_max": round(max(fault.seconds for fault in faults), 1),
+        "standstill_seconds_max": round(max(fault.standstill_seconds for fault in faults), 1),
         "duplicates": sum(duplicates),
         "duplicates_median": median(duplicates),
         "duplicates_max": max(duplicates),

@@ -14,8 +14,8 @@ ROOT: Final = "/siege"
 CONNECT_SECONDS: Final = 2.0
 WALL_SECONDS: Final = 6.0
 FETCH_SECONDS_MAX: Final = CONNECT_SECONDS + WALL_SECONDS
-URL_LEASE_SECONDS: Final = 15.0
-LEASE_SECONDS: Final = 8.0
+URL_LEASE_SECONDS: Final = 20.0
+LEASE_SECONDS: Final = 12.0
 MARGIN_SECONDS: Final = 1.0
 TAKEOVER_SECONDS: Final = LEASE_SECONDS + MARGIN_SECONDS + FETCH_SECONDS_MAX
 """From a death until others may have its shards, without polls."""

@@ -19,7 +19,7 @@ from e2e.cluster.servers_up import ClusterServers
 from servers import ports
 
 LIMPET: Final = (sys.executable, "-m", "limpet.cli.entry")
-VERB_SECONDS_MAX: Final = 120.0
+VERB_SECONDS_MAX: Final = 300.0
 PLACES: Final[Mapping[str, int]] = {"crawlnode": 3, "parser": 2, "admission": 2, "reconciler": 1}
 SPARE: Final = ("crawlnode-4",)
 
@@ -73,6 +73,13 @@ class ClusterCrawl:
         done = subprocess.run(command, capture_output=True, text=True, timeout=VERB_SECONDS_MAX, check=False)
         said = f"{done.stdout[-2000:]}{done.stderr[-2000:]}"
         assert done.returncode == 0, f"limpet {verb} ended with {done.returncode}: {said}"
+        return done.stdout
+
+    def judge(self, verb: str, folder: Path) -> str:
+        """What `verify` or `audit` says of an ordinary folder, as JSON, whether it finds something or not."""
+        command = [*LIMPET, verb, str(folder), "--json"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=VERB_SECONDS_MAX, check=False)
+        assert done.returncode in {0, 1}, f"limpet {verb} ended with {done.returncode}: {done.stderr[-2000:]}"
         return done.stdout
 
     # -- what the processes tell ---------------------------------------------------------------------------------------

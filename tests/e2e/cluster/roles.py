@@ -39,6 +39,11 @@ class Life:
     ordered: bool = False  # its end was asked for, from here
     excused: bool = False  # it was held for dead: exit code 4 is its right
 
+    @property
+    def killed_wall_us(self) -> int:
+        """`killed_ns` by the wall, as its log has it."""
+        return self.started_wall_us + (self.killed_ns - self.started_ns) // 1000
+
 
 @dataclass
 class Role:

@@ -11,7 +11,7 @@ from e2e.cluster.faults import Fault, Field
 from e2e.cluster.progress import Progress
 from e2e.cluster.ticking import seconds
 
-STALL_SECONDS_MAX: Final = 120.0
+STALL_SECONDS_MAX: Final = 300.0
 POLL_SECONDS: Final = 2.0
 BETWEEN_PART: Final = 0.005
 """So much is fetched before the next fault: every one hits a crawl at work."""

@@ -1,8 +1,10 @@
 """Who is to blame for a page that was asked twice, tried on requests that never were."""
 
+from dataclasses import replace
+
 import pytest
 
-from e2e.cluster.blame import Laid, blame, by_kind, repetitions
+from e2e.cluster.blame import Laid, blame, by_kind, repetitions, time_standstills
 from e2e.cluster.evidence import Left
 from e2e.cluster.siege import await_end
 from origin.events import Requested
@@ -50,6 +52,17 @@ def test_of_two_faults_the_likelier_is_to_blame() -> None:
 def test_what_was_refused_is_asked_again_by_right() -> None:
     """503 and 429 are waits."""
     assert repetitions([visit(1, status=503), visit(9, status=429), visit(20), visit(30, "/b")]) == []
+
+
+def test_a_standstill_is_the_longest_time_without_an_answer() -> None:
+    """From a fault to the next, or to the last answer; not what came before it, or was never answered."""
+    first, second = fault(100, 102), fault(130, 131)
+    cut = replace(visit(115), complete=False)
+    time_standstills([first, second], [visit(60), visit(105), cut, visit(128), visit(132), visit(140), visit(170)])
+    assert (first.standstill_seconds, second.standstill_seconds) == (23.0, 30.0)
+    assert by_kind([first, second])["kill -9 crawlnode"]["standstill_seconds_max"] == 30.0
+    time_standstills([late := fault(180, 181)], [visit(1)])
+    assert late.standstill_seconds == 0.0
 
 
 def test_the_end_is_seen_twice() -> None:

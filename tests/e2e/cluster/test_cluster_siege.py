@@ -4,17 +4,12 @@
 loadtest/evidence/cluster.json.
 """
 
-import json
-import os
 import random
-import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from e2e.cluster.conftest import StartServers
+from e2e.cluster.conftest import Keep, Say, StartServers, web
 from e2e.cluster.faults import (
     Fault,
     drop_replies,
@@ -29,58 +24,19 @@ from e2e.cluster.faults import (
     sever,
     wipe_shard,
 )
-from e2e.cluster.proof import FREEZE_SECONDS_LONG, Proof, about, prove
-from origin import OriginProcess
+from e2e.cluster.proof import FREEZE_SECONDS_LONG, Proof, prove
 
 pytestmark = [pytest.mark.servers, pytest.mark.slow]
 
 SEED = 20261130
-EVIDENCE = Path(__file__).parents[3] / "loadtest" / "evidence" / "cluster.json"
-COMMAND = "LIMPET_EVIDENCE=1 python -m pytest -m servers tests/e2e/cluster/test_cluster_siege.py"
-Say = Callable[[str], None]
 
 
-@pytest.fixture
-def say(capsys: pytest.CaptureFixture[str]) -> Say:
-    """One line for people who wait."""
-
-    def line(text: str) -> None:
-        with capsys.disabled():
-            sys.stdout.write(f"\n{text}")
-            sys.stdout.flush()
-
-    return line
-
-
-@pytest.fixture(scope="module")
-def evidence() -> Iterator[dict[str, Any]]:
-    """Figures by name of the case, written down at the end if that is asked for."""
-    found: dict[str, Any] = {}
-    yield found
-    if os.environ.get("LIMPET_EVIDENCE") and found:
-        text = "all roles as processes over real servers; see tests/e2e/cluster/proof.py"
-        EVIDENCE.parent.mkdir(exist_ok=True)
-        before = json.loads(EVIDENCE.read_text()) if EVIDENCE.exists() else {}  # cases that were left out this time
-        EVIDENCE.write_text(
-            json.dumps({**before, "command": COMMAND, "what": text, **about(), **found}, indent=2) + "\n"
-        )
-
-
-def web(path: Path, *, pages: int, hosts: int, latency_ms: float) -> OriginProcess:
-    """Many hosts that take their time: hosts over latency bounds how fast the crawl can be."""
-    log = path / "origin.log"
-    return OriginProcess("kill", log_path=log, pages=pages, hosts=hosts, latency_ms=latency_ms, slow_ms=2 * latency_ms)
-
-
-def test_an_undisturbed_crawl_for_comparison(
-    tmp_path: Path, start_cluster: StartServers, evidence: dict[str, Any], say: Say
-) -> None:
+def test_an_undisturbed_crawl_for_comparison(tmp_path: Path, start_cluster: StartServers, say: Say, keep: Keep) -> None:
     """Nothing is asked twice, and what it costs is what it costs."""
     servers = start_cluster("single")
     with web(tmp_path, pages=1500, hosts=64, latency_ms=20.0) as origin:
         proof = prove(servers, tmp_path, origin, [], say=say)
-    evidence["undisturbed"] = proof.figures
-    say(json.dumps(proof.figures))
+    keep("undisturbed", proof.figures)
     assert proof.findings == []
     assert len(proof.evidence.visits) == proof.figures["requests"]
 
@@ -117,14 +73,13 @@ def deaths(chance: random.Random) -> list[Fault]:
 
 
 def test_a_besieged_cluster_ends_as_if_nothing_had_happened(
-    tmp_path: Path, start_cluster: StartServers, evidence: dict[str, Any], say: Say
+    tmp_path: Path, start_cluster: StartServers, say: Say, keep: Keep
 ) -> None:
     """Five thousand pages, everything that can be done to a cluster: every page in the end, and no host wronged."""
     servers = start_cluster("single")
     with web(tmp_path, pages=5_000, hosts=40, latency_ms=2_000.0) as origin:
         proof = prove(servers, tmp_path, origin, deaths(random.Random(SEED)), seed=SEED, say=say)
-    evidence["siege"] = proof.figures
-    say(json.dumps(proof.figures, indent=1))
+    keep("siege", proof.figures)
     assert proof.findings == []
     none_for_nothing(proof)
 
@@ -133,15 +88,3 @@ def none_for_nothing(proof: Proof) -> None:
     """Faults that take nothing from anybody cost no site a request: a clean leave, a clean restart, a short freeze."""
     for kind in ("leave crawlnode", "restart crawlnode", "restart admission", "join crawlnode"):
         assert proof.figures["by_kind"][kind]["duplicates"] == 0, kind
-
-
-def test_one_of_three_may_die(tmp_path: Path, start_cluster: StartServers, evidence: dict[str, Any], say: Say) -> None:
-    """Three brokers, three Cassandra nodes: each in turn dies and is gone for a while, and the crawl goes on."""
-    servers = start_cluster("three")
-    faults = [kill_server(f"{kind}-{number}", 6.0) for number in (1, 2, 3) for kind in ("kafka", "cassandra")]
-    faults += [freeze_server("cassandra-2", 8.0), freeze_server("kafka-3", 5.0), kill_role("crawlnode-1")]
-    with web(tmp_path, pages=1_500, hosts=32, latency_ms=1_000.0) as origin:
-        proof = prove(servers, tmp_path, origin, faults, seed=SEED, say=say)
-    evidence["three"] = proof.figures
-    say(json.dumps(proof.figures, indent=1))
-    assert proof.findings == []

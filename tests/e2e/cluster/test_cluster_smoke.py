@@ -1,11 +1,10 @@
 """The short form of the proof that the cluster holds: one `kill -9` of each role; the siege is in the file beside."""
 
-import sys
 from pathlib import Path
 
 import pytest
 
-from e2e.cluster.conftest import StartServers
+from e2e.cluster.conftest import Keep, StartServers
 from e2e.cluster.faults import kill_role
 from e2e.cluster.proof import prove
 from origin import OriginProcess
@@ -16,7 +15,7 @@ FAULTS = ("admission-1", "crawlnode-2", "parser-1", "reconciler-1")
 
 
 def test_a_killed_cluster_ends_as_if_nothing_had_happened(
-    tmp_path: Path, start_cluster: StartServers, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, start_cluster: StartServers, keep: Keep
 ) -> None:
     """Every role is killed once: every page in the end, nothing lost, nothing invented, no host wronged."""
     servers = start_cluster("single")
@@ -31,6 +30,5 @@ def test_a_killed_cluster_ends_as_if_nothing_had_happened(
     )
     with web as origin:
         proof = prove(servers, tmp_path, origin, [kill_role(name) for name in FAULTS])
-    with capsys.disabled():
-        sys.stdout.write(f"\ncluster smoke: {proof.figures}\n")
+    keep("smoke", proof.figures)
     assert proof.findings == []

@@ -74,6 +74,20 @@ def test_days_change_version_by_version(run: Run) -> None:
     run(scenario)
 
 
+def test_an_earlier_attempt_is_not_taken_for_the_last(run: Run) -> None:
+    """Two writes of one version by one writer: who is told that his is there finds it there, whatever came first."""
+
+    async def scenario(table: ShareTable) -> None:
+        assert await table.set_turn(KEY, Turn(1, "a", "c", queue=("a",)))
+        assert not await table.set_turn(KEY, Turn(1, "a", "a"))
+        assert await table.turn(KEY) == Turn(1, "a", "c", queue=("a",))
+        assert await table.set_drawn(7, Drawn(1, "a", 10))
+        assert not await table.set_drawn(7, Drawn(1, "a", 12))
+        assert await table.drawn(7) == Drawn(1, "a", 10)
+
+    run(scenario)
+
+
 def test_one_of_many_writes_a_version(run: Run) -> None:
     """At the same time: exactly one is told that its own is there."""
 

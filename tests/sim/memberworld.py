@@ -5,20 +5,15 @@ shard at once, two requests of different nodes for a shard that overlap, and an 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
-from typing import TypeVar
 
 from limpet.membership import Beat, Lease, LeaseTable, Loss, Observer, Owner, Ownership, Presence, Previous, Timing
-from limpet.model.errors import Indefinite
 from limpet.testing.loop import EPOCH_US, VirtualLoop
 from limpet.testing.memory_leases import MemoryLeaseTable
+from sim.wire import Stoppable, Wire
 
-T = TypeVar("T")
-
-CALL_SECONDS_MAX = 2.0
-LATE_SECONDS_MAX = 20.0
 SLOW_SECONDS = (0.01, 0.1, 1.9)
 SHARDS = 4
 ROLE = "crawlnode"
@@ -65,65 +60,30 @@ class WallClock(NodeClock):
         return EPOCH_US + self.boot_us()
 
 
-class Link:
-    """`LeaseTable` over a network: slow, cut, losing requests and replies, delivering some long after their time."""
+class Link(Wire):
+    """`LeaseTable` over a network."""
 
-    def __init__(self, table: LeaseTable, clock: NodeClock, rng: Random, trouble: float, slow_seconds: float) -> None:
+    def __init__(self, table: LeaseTable, clock: Stoppable, rng: Random, trouble: float, slow_seconds: float) -> None:
+        super().__init__(clock, rng, trouble, slow_seconds)
         self._table = table
-        self._clock = clock
-        self._rng = rng
-        self._trouble = trouble
-        self._slow_seconds = slow_seconds
-        self._late: set[asyncio.Task[object]] = set()
-        self.cut = False
 
     async def beat(self, beat: Beat) -> None:
-        await self._call(lambda: self._table.beat(beat))
+        await self.call(lambda: self._table.beat(beat))
 
     async def incarnations(self) -> list[Beat]:
-        return await self._call(self._table.incarnations)
+        return await self.call(self._table.incarnations)
 
     async def forget(self, incarnation: str) -> None:
-        await self._call(lambda: self._table.forget(incarnation))
+        await self.call(lambda: self._table.forget(incarnation))
 
     async def owner(self, shard: int) -> Owner:
-        return await self._call(lambda: self._table.owner(shard))
+        return await self.call(lambda: self._table.owner(shard))
 
     async def owners(self) -> dict[int, Owner]:
-        return await self._call(self._table.owners)
+        return await self.call(self._table.owners)
 
     async def compare_and_set(self, shard: int, old: Owner, new: Owner) -> bool:
-        return await self._call(lambda: self._table.compare_and_set(shard, old, new))
-
-    async def _call(self, step: Callable[[], Awaitable[T]]) -> T:
-        try:
-            return await self._travel(step)
-        finally:
-            await self._clock.running.wait()
-
-    async def _travel(self, step: Callable[[], Awaitable[T]]) -> T:
-        fate = self._rng.random()
-        await self._wait(self._rng.random() * self._slow_seconds)
-        if self.cut or fate < self._trouble / 3:
-            await self._wait(CALL_SECONDS_MAX)
-            raise Indefinite("the request was lost")
-        if fate < self._trouble * 2 / 3:
-            self._late.add(asyncio.ensure_future(self._later(step)))
-            await self._wait(CALL_SECONDS_MAX)
-            raise Indefinite("the request is late")
-        result = await step()
-        if self.cut or fate < self._trouble:
-            await self._wait(CALL_SECONDS_MAX)
-            raise Indefinite("the reply was lost")
-        await self._wait(self._rng.random() * self._slow_seconds)
-        return result
-
-    async def _later(self, step: Callable[[], Awaitable[object]]) -> None:
-        await self._wait(self._rng.random() * LATE_SECONDS_MAX)
-        await step()
-
-    async def _wait(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)  # noqa: TID251 - virtual time
+        return await self.call(lambda: self._table.compare_and_set(shard, old, new))
 
 
 class Judge:
@@ -316,7 +276,7 @@ class World:
         for node in self.living():
             node.clock.running.set()
             node.link.cut = False
-            node.link._trouble, node.link._slow_seconds = 0.0, 0.01
+            node.link.trouble, node.link.slow_seconds = 0.0, 0.01
         self.spread()
 
     def unowned(self) -> list[int]:

@@ -5,7 +5,8 @@ import pytest
 from limpet.membership import Lease, Owner, Timing
 from limpet.testing.loop import VirtualLoop, run_virtual
 from limpet.testing.memory_leases import MemoryLeaseTable
-from sim.memberworld import LATE_SECONDS_MAX, Rules, WallClock, World
+from sim.memberworld import Rules, WallClock, World
+from sim.wire import LATE_SECONDS_MAX
 
 SHORT = Timing(lease_seconds=6, margin_seconds=0.2, fetch_seconds_max=4, poll_seconds=0.2, orphan_seconds=6)
 BARE = Timing(lease_seconds=6, margin_seconds=0.2, fetch_seconds_max=0, poll_seconds=0.2, orphan_seconds=6)

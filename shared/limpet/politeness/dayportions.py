@@ -85,7 +85,10 @@ class DayPortions:
             self._left += change  # given up before it is given back
         if before + change != row.requests:
             new = Drawn(row.version + 1, me, before + change)
-            if not await self._set(day, new):
+            done = await self._set(day, new)
+            if not done:
+                if done is False and day == self._day:
+                    self._left -= min(0, change)  # nothing went back
                 return
             row = new
         if day == self._day:
@@ -100,11 +103,14 @@ class DayPortions:
         ahead = portion > 1 and self._left * 2 < portion  # a small budget is drawn when it is needed
         return portion if self._lacking or ahead else 0
 
-    async def _set(self, day: int, new: Drawn) -> bool:
+    async def _set(self, day: int, new: Drawn) -> bool | None:
+        """Whether `new` is there; None = nobody knows, or it may still arrive: what was drawn or went back is lost."""
         try:
             return await self._table.set_drawn(day, new)
+        except Definite:
+            return False
         except Indefinite:
             try:
-                return await self._table.drawn(day) == new
+                return True if await self._table.drawn(day) == new else None
             except (Definite, Indefinite):
-                return False  # what may have been drawn is lost
+                return None

@@ -36,7 +36,11 @@ class LeasedShares:
 
     `lease` is the one in force now (`Presence.lease`): without it nothing is granted. `observer` tells who is dead.
     `owned` counts the shards that are this process's now, of `shards`. Nothing is granted unless `run` is running.
+    Rehearsals put in parts that are wrong.
     """
+
+    turns_type: type[Turns] = Turns
+    portions_type: type[DayPortions] = DayPortions
 
     def __init__(
         self,
@@ -56,8 +60,8 @@ class LeasedShares:
         self._shards = shards
         self._ledger = LocalShares(clock.boot_us())
         turn_us = int(turn_seconds * 1e6)
-        self._turns = Turns(table, clock, self._ledger, lease=lease, observer=observer, turn_us=turn_us)
-        self._portions = DayPortions(table, lambda: owned() / shards, unasked_budget_us)
+        self._turns = self.turns_type(table, clock, self._ledger, lease=lease, observer=observer, turn_us=turn_us)
+        self._portions = self.portions_type(table, lambda: owned() / shards, unasked_budget_us)
         self._last: Lease | None = None
 
     # -- see `Shares` ------------------------------------------------------------------------------------------------

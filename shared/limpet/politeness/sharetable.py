@@ -43,7 +43,10 @@ class ShareTable(Protocol):
         ...
 
     async def set_turn(self, key: str, new: Turn) -> bool:
-        """Write `new` if the version there is the one before. True: it is there, by our doing."""
+        """Write `new` if the version there is the one before. True: it is there as it is, by our doing.
+
+        An earlier write of ours for the same version may arrive first; if it says something else, that is False.
+        """
         ...
 
     async def drawn(self, day: int) -> Drawn:

@@ -105,6 +105,7 @@ class Turns:
         seat = self._seats.get(key.name)
         if seat is None:
             seat = self._seats[key.name] = _Seat(key)
+        seat.key = key  # of which a notice knows the name only
         if now_us - seat.asked_us >= UNASKED_US and seat.held_by is None:
             seat.dirty = True
             self.wake.set()
@@ -276,9 +277,11 @@ class Turns:
         if not line:
             seat.passing = False
             return None
+        rest_us = self._ledger.rest_us(seat.key, now_us)
+        if seat.held_by is None:
+            rest_us = max(rest_us, row.rest_us)  # the ledger may not know of the starts before: see `_sit`
         seat.held_by, seat.passing = None, True  # given up before it is given away
         moved = self._move(seat, row, me, holder=line[0])
-        rest_us = self._ledger.rest_us(seat.key, now_us)
         return replace(moved, rest_us=rest_us, queue=(*line[1:], me) if wanted else tuple(line[1:]))
 
     def _move(self, seat: _Seat, row: Turn, me: str, *, holder: str) -> Turn:

@@ -31,7 +31,7 @@ class CassandraShareTable:
             verdict = await self._session.conditional("turn_first", **cells)
         else:
             verdict = await self._session.conditional("turn_change", **cells, old_version=new.version - 1)
-        return _ours(verdict, new)
+        return verdict.applied or (_by_us(verdict, new) and await self.turn(key) == new)
 
     async def drawn(self, day: int) -> Drawn:
         """See `ShareTable.drawn`."""
@@ -45,7 +45,7 @@ class CassandraShareTable:
             verdict = await self._session.conditional("drawn_first", **cells)
         else:
             verdict = await self._session.conditional("drawn_change", **cells, old_version=new.version - 1)
-        return _ours(verdict, new)
+        return verdict.applied or (_by_us(verdict, new) and await self.drawn(day) == new)
 
     async def told(self, key: str) -> dict[str, int]:
         """See `ShareTable.told`."""
@@ -65,8 +65,11 @@ class CassandraShareTable:
         return {row["key"]: row["mark"] for row in await self._session.run("nudge_get", incarnation=incarnation)}
 
 
-def _ours(verdict: Verdict, new: Turn | Drawn) -> bool:
-    """Whether `new` is there. A server that tried twice may say "not applied" and show what we wrote."""
-    if verdict.applied or verdict.row is None:
-        return verdict.applied
-    return bool(verdict.row["version"] == new.version and verdict.row.get("made_by") == new.by)
+def _by_us(verdict: Verdict, new: Turn | Drawn) -> bool:
+    """Whether a version of ours is there, though the write of `new` was not applied.
+
+    A server that tried twice says so of what it wrote itself; but it may also be an earlier attempt of ours of which
+    nobody knew, and which says something else.
+    """
+    row = verdict.row
+    return row is not None and row["version"] == new.version and row.get("made_by") == new.by

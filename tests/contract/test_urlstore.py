@@ -184,6 +184,12 @@ def test_queues_show_the_earliest_entry_of_each_authority_now_or_later(rig: Stor
             (A, "a.example", 20),
             (other_port, "a.example", 5),
         }
+        assert {(q.authority, q.host, q.due_us) for q in await store.queues_of("a.example")} == {
+            (A, "a.example", 20),
+            (other_port, "a.example", 5),
+        }
+        assert await store.queues_of("b.example") == []
+        assert {queue.authority for queue in await store.begin()} | {A, other_port} == {A, other_port}
         await claimed(store, 25)
         assert {(q.authority, q.due_us) for q in await store.queues()} == {(A, 30), (other_port, 5)}
         await claimed(store, 30)

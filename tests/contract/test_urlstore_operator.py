@@ -82,11 +82,13 @@ def test_an_operator_takes_a_host_out_and_puts_it_back(rig: StoreRig) -> None:
         done, held, _ = await claimed(store, 5, limit=3)
         assert await store.complete(fetched(done, 6)) is True
         assert await store.cancelled_hosts("operator") == []
+        assert [await store.waits(host) for host in ("a.example", "b.example", "c.example")] == [True, True, False]
         assert [await store.cancel("a.example", "operator", 10, 2) for _ in range(4)] == [2, 2, 1, 0]
         rows = await store.rows(State.CANCELLED)
         assert len(rows) == 5
         assert {(row.host, row.reason, row.due_us, row.token) for row in rows} == {("a.example", "operator", 0, b"")}
         assert await store.leased_hosts() == []
+        assert await store.waits("a.example") is False
         assert await store.complete(fetched(held, 11)) is False
         assert await store.renew([held], 11, 900) == [False]
         await store.hand_back([held], 0, 11)

@@ -246,7 +246,7 @@ class NeverPutsBack(CrawlNode):
 
     def __init__(self, **parts: Any) -> None:
         super().__init__(**parts)
-        self._blocks = _BlocksForGood(parts["steps"], parts["clock"], self.offer)
+        self._blocks = _BlocksForGood(parts["steps"], parts["clock"], self.offer, parts["holdings"].shard_of)
 
 
 class _BlocksForGood(Blocks):
@@ -259,7 +259,7 @@ class BlocksNobody(CrawlNode):
 
     def __init__(self, **parts: Any) -> None:
         super().__init__(**parts)
-        self._blocks = _BlocksNothing(parts["steps"], parts["clock"], self.offer)
+        self._blocks = _BlocksNothing(parts["steps"], parts["clock"], self.offer, parts["holdings"].shard_of)
 
 
 class _BlocksNothing(Blocks):

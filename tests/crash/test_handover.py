@@ -163,11 +163,11 @@ class OutOfReach(FarStore):
 
     down = True
 
-    async def leased_hosts(self) -> list[str]:
-        """See `UrlStore.leased_hosts`."""
+    async def leased_authorities(self) -> list[AuthorityRow]:
+        """See `UrlStore.leased_authorities`."""
         if self.down:
             raise Indefinite("no answer")
-        return await self._inner.leased_hosts()
+        return await self._inner.leased_authorities()
 
 
 def test_a_shard_that_cannot_be_looked_at_is_not_held(tmp_path: Path) -> None:

@@ -66,6 +66,7 @@ class Admission:
         nearest: Nearest | None = None,
         blocked: Callable[[str, str], bool] = lambda _host, _url: False,
         reads_seeds: bool = False,
+        idle_seconds: float = IDLE_SECONDS,
     ) -> None:
         """`nearest` stands where the crawl has a depth limit, so that a shorter way to a known URL is not skipped.
 
@@ -83,12 +84,13 @@ class Admission:
         self._nearest = nearest
         self._blocked = blocked
         self._reads_seeds = reads_seeds
+        self._idle_seconds = idle_seconds
 
     async def run(self, stop: asyncio.Event) -> None:
         """Admit until `stop`; what was received is finished first."""
         while not stop.is_set():
             if not await self.step():
-                await self._consumer.wait(IDLE_SECONDS)
+                await self._consumer.wait(self._idle_seconds)
 
     async def step(self) -> int:
         """One batch through all steps; the number of messages it held."""

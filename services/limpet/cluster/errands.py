@@ -73,10 +73,10 @@ class CassandraErrands:
         try:
             while True:
                 await self._clock.sleep(SERVE_SECONDS)
-                for shard in self._owned():
+                if owned := sorted(self._owned()):
                     with contextlib.suppress(LimpetError):  # who asks gives up in time; the next look finds it again
-                        for row in await self._session.run("errands_of", shard=shard):
-                            self._consider(shard, row, run)
+                        for row in await self._session.run("errands_of", shards=owned):
+                            self._consider(row["shard"], row, run)
         finally:
             for task in self._running.values():
                 task.cancel()

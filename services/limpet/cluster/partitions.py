@@ -24,6 +24,8 @@ from limpet.model.errors import CannotGoOn, LimpetError, UsageError
 from limpet.obs import log_event
 
 LOOK_SECONDS: Final = 0.25
+IDLE_SECONDS: Final = 2.0
+"""How long a reader without messages waits, unless it is woken: a process has dozens of them, and each look costs."""
 REASON_CHARS_MAX: Final = 300
 _LOG = logging.getLogger("limpet.cluster")
 

@@ -151,7 +151,7 @@ class RoleProcess:
     def _tally(self) -> Answer:
         """What this process has asked of Cassandra since it connected, by name; for whoever measures."""
         found = self._machine.tally()
-        return Answer(ok=True, body={"statements": found.statements, "conditional": found.conditional})
+        return Answer(ok=True, body=found._asdict())
 
     def _metrics(self) -> Answer:
         """The same and more, for Prometheus."""

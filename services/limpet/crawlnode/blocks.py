@@ -15,7 +15,8 @@ Offer = Callable[[str, str, int], None]
 class Blocks:
     """Brings the rows of a shard into line with the orders."""
 
-    def __init__(self, steps: FetchSteps, clock: DurableClock, offer: Offer) -> None:
+    def __init__(self, steps: FetchSteps, clock: DurableClock, offer: Offer, shard_of: Callable[[str], int]) -> None:
+        self._shard_of = shard_of
         self._steps = steps
         self._clock = clock
         self._offer = offer
@@ -34,9 +35,9 @@ class Blocks:
         That may come up later too, from what was under way: of whole hosts it is looked for again and again, of parts
         of hosts it is met when its turn comes (`drop`).
         """
-        queued, leased = await store.queues(), await store.leased_hosts()
-        for host in orders.keys() & ({queue.host for queue in queued} | set(leased)):
-            await self._steps.cancel(store, host, self._clock.wall_us(), orders[host])
+        for host, order in orders.items():
+            if self._shard_of(host) == store.shard and await store.waits(host):
+                await self._steps.cancel(store, host, self._clock.wall_us(), order)
 
     async def drop(self, entry: HostQueues, order: HostOrder, store: UrlStore) -> None:
         """Claims of a part that is blocked leave the queue unsent, as their turn comes."""
@@ -51,8 +52,7 @@ class Blocks:
         """What is not blocked any more gets its URLs back."""
         out = set(await store.cancelled_hosts(CANCELLED_BY))
         freed = {host for host in out if not orders.get(host, NO_ORDER).blocked_us}
-        for host in freed:
+        for host in sorted(freed):
             await self._steps.uncancel(store, host, self._clock.wall_us(), orders.get(host, NO_ORDER))
-        for queue in await store.queues() if freed else ():
-            if queue.host in freed:
+            for queue in await store.queues_of(host):
                 self._offer(queue.host, queue.authority, queue.due_us)

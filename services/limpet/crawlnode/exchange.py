@@ -188,9 +188,8 @@ class Exchange:
     async def _give_up(self, claim: Claim, store: UrlStore) -> None:
         """The host was in trouble for a week: everything that waits for it ends."""
         now_us = self._clock.wall_us()
-        for queue in await store.queues():
-            if queue.host == claim.host:
-                await self._steps.wait_out(store, queue.authority, HOST_UNREACHABLE, now_us)
+        for queue in await store.queues_of(claim.host):
+            await self._steps.wait_out(store, queue.authority, HOST_UNREACHABLE, now_us)
 
     async def _break(self, sent: Sent, verdict: Verdict, store: UrlStore) -> Verdict:
         """Feed the host's breaker. A probe that failed is no attempt of its URL; after a week all URLs are given up."""

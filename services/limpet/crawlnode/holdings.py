@@ -65,7 +65,7 @@ class Holdings:
     ) -> None:
         self._governor = governor
         self._clock = clock
-        self._shard_of = shard_of
+        self.shard_of = shard_of
         self._owns = owns
         self._held: dict[int, Holding] = {}
 
@@ -93,7 +93,7 @@ class Holdings:
 
     def of_host(self, host: str) -> Holding | None:
         """The shard of a host that may be taken up; None when it is not held, or is leaving."""
-        held = self._held.get(self._shard_of(host))
+        held = self._held.get(self.shard_of(host))
         return None if held is None or held.leaving else held
 
     def owns(self, held: Holding) -> bool:

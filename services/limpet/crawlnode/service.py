@@ -75,7 +75,7 @@ class CrawlNode:
         self._fault: BaseException | None = None
         self._orders: Orders | None = None  # obeyed so far
         self._ordering = asyncio.Lock()
-        self._blocks = Blocks(steps, clock, self.offer)
+        self._blocks = Blocks(steps, clock, self.offer, holdings.shard_of)
         self._stopping = False
         self._dry_until = 0.0  # nothing is sent before this monotonic second: no page permits, or no store
         self._longest_us = longest_fetch_us(settings)
@@ -160,7 +160,7 @@ class CrawlNode:
         self._wake.set()
 
     async def _offer_all(self, held: Holding) -> None:
-        for queue in await held.store.queues():
+        for queue in await held.store.begin():
             self.offer(queue.host, queue.authority, queue.due_us)
 
     async def _listen(self) -> None:

@@ -104,6 +104,7 @@ class Parser:
         learn: Callable[[], Awaitable[None]] | None = None,
         reads_at_once: int = 1,
         jobs_seconds: float = 0.0,
+        idle_seconds: float = IDLE_SECONDS,
     ) -> None:
         """`learn` brings `in_scope` up to date where others add seeds; records of a batch are read `reads_at_once`.
 
@@ -129,6 +130,7 @@ class Parser:
         self._kept = kept  # bodies that the crawl node of this process has decoded
         self._learn = learn
         self._jobs_seconds = jobs_seconds
+        self._idle_seconds = idle_seconds
         self._look_at = 0.0  # monotonic second from which on jobs are looked for
         self._reads = asyncio.Semaphore(reads_at_once)
         self._reads_at_once = reads_at_once
@@ -141,7 +143,7 @@ class Parser:
                 await self._clock.sleep(BACKLOG_SECONDS)
                 continue
             if not await self.step() and not await self._look_for_jobs():
-                await self._consumer.wait(IDLE_SECONDS)
+                await self._consumer.wait(self._idle_seconds)
 
     async def step(self) -> int:
         """One batch through all steps; the number of messages it held."""

@@ -44,11 +44,12 @@ async def hold_unfinished(
     not come to keep whatever wait they had, so that the caller has to try again or must not ask any.
     """
     delays: dict[str, list[float]] = defaultdict(list)
-    for authority in await store.leased_authorities():
+    leased = await store.leased_authorities()
+    hosts = sorted({authority.host for authority in leased})
+    for authority in leased:
         delay = delay_of(authority)
         if delay:
             delays[authority.host].append(delay)
-    hosts = await store.leased_hosts()
     for begin in range(0, len(hosts), HOSTS_A_BATCH):
         rows = []
         for host in hosts[begin : begin + HOSTS_A_BATCH]:

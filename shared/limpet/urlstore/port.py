@@ -71,6 +71,21 @@ class UrlStore(Protocol):
         """Authorities with a due entry, now or later."""
         ...
 
+    async def begin(self) -> list[Queue]:
+        """What whoever takes the shard has to know at once; of the rest it hears from `woken`, or from admission.
+
+        A queue may be told that turns out to be empty, or due later.
+        """
+        ...
+
+    async def queues_of(self, host: str) -> list[Queue]:
+        """The same of one host. Costs what the host has, whatever the size of the shard."""
+        ...
+
+    async def waits(self, host: str) -> bool:
+        """Whether a host has anything due, now or later, or leased: what `cancel` would find. Costs likewise."""
+        ...
+
     async def woken(self) -> list[Queue]:
         """Queues that came to have something due since the owner last asked, and that nobody told the owner about.
 

@@ -18,7 +18,7 @@ from limpet.bus.kafka.topics import RETRY
 from limpet.cluster.held import Held
 from limpet.cluster.machine import Machine
 from limpet.cluster.orders import CassandraOrders
-from limpet.cluster.partitions import Partitions
+from limpet.cluster.partitions import IDLE_SECONDS, Partitions
 from limpet.model.events import LINKS_DISCOVERED
 from limpet.obs.metrics import HELD, Sample
 from limpet.politeness.orders import Orders
@@ -76,6 +76,7 @@ class AdmissionRole:
             nearest=Nearest() if facts.scope.depth_max is not None else None,
             blocked=self._blocked,
             reads_seeds=True,
+            idle_seconds=IDLE_SECONDS,
         )
         try:
             await admission.run(leave)

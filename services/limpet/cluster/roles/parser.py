@@ -19,7 +19,7 @@ from limpet.bus.kafka.topics import RETRY
 from limpet.cluster.attempts import PartitionMarks, suspect_span
 from limpet.cluster.held import Held
 from limpet.cluster.machine import Machine
-from limpet.cluster.partitions import Partitions
+from limpet.cluster.partitions import IDLE_SECONDS, Partitions
 from limpet.cluster.tables import CassandraAttempts
 from limpet.model.errors import LimpetError
 from limpet.model.events import DOCUMENT_FETCHED
@@ -29,7 +29,7 @@ from limpet.parser.service import Parser
 from limpet.segments import SegmentStore
 
 READS_AT_ONCE: Final = 16
-JOBS_SECONDS: Final = 2.0
+JOBS_SECONDS: Final = 5.0
 NEVER_SECONDS: Final = 1e12
 """The reader of the retry topic leaves jobs to the other one of its partition."""
 
@@ -139,6 +139,7 @@ class ParserRole:
             learn=learn,
             reads_at_once=READS_AT_ONCE,
             jobs_seconds=JOBS_SECONDS if topic == DOCUMENT_FETCHED else NEVER_SECONDS,
+            idle_seconds=IDLE_SECONDS,
         )
 
     def troubles(self) -> dict[str, str]:

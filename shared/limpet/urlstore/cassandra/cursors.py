@@ -24,6 +24,8 @@ class Window:
     def __init__(self, place: tuple[int, bytes]) -> None:
         self.place = place
         self.saved = place
+        self.read = place  # nothing lies between the cursor and here; forgotten now and then, see `Reading.live`
+        self.read_at = 0.0
         self._marks: dict[tuple[int, bytes], int] = {}  # PASSED, or until when the row is leased
 
     def pass_by(self, entry: Entry) -> None:
@@ -120,9 +122,14 @@ class Wakes:
         if self._read_us is None:
             self._saved_us = self._read_us = await self.durable_us()
         found: dict[str, Queue] = {}
-        async for rows in self._index.authorities(self._read_us - self._margin_us, now_us):
-            for row in rows:
-                self._meet(found, row["at_us"], row["authority"], row["host"])
+        known = set(self._met)
+        try:
+            async for rows in self._index.authorities(self._read_us - self._margin_us, now_us):
+                for row in rows:
+                    self._meet(found, row["at_us"], row["authority"], row["host"])
+        except BaseException:
+            self._met = {key: host for key, host in self._met.items() if key in known}  # nobody is told: once more
+            raise
         self._settle(found, now_us)
         if self._index.slot(now_us) > self._index.slot(max(self._read_us, 0)):
             await self._checkpoint(self._read_us - self._margin_us)

@@ -10,7 +10,7 @@ from limpet.urlstore import counters
 from limpet.urlstore.cassandra.batches import ADMIT, Groups
 from limpet.urlstore.cassandra.hooks import Ledger
 from limpet.urlstore.cassandra.moves import Moves
-from limpet.urlstore.cassandra.rows import NO_ENTRY, complete, discovery_cells, encode, rank, way, way_of
+from limpet.urlstore.cassandra.rows import NO_ENTRY, complete, discovery_cells, encode, way, way_cells
 from limpet.urlstore.cassandra.session import Row, Session
 from limpet.urlstore.types import AdmitResult, Candidate, Lane, leads_on
 
@@ -77,7 +77,8 @@ class Discovery:
         done = await asyncio.gather(*work)
         if state is State.DUE:
             at_us = done[-1]
-        await self._session.run("url_discover", **discovery_cells(candidate, self._shard, state, at_us, now_us))
+        cells = discovery_cells(candidate, self._shard, state, at_us, now_us)
+        await self._session.together(("url_discover", cells), ("url_nearer", way_cells(candidate)))
         if state is State.DUE:
             row = {"fp": candidate.fp, "authority": candidate.authority, "host": candidate.host}
             await self._moves.confirm(row, Lane.NEW, at_us)
@@ -90,9 +91,7 @@ class Discovery:
         if not leads_on(come.hops) or candidate.depth > come.depth or not leads_on(candidate.hops):
             return AdmitResult.KNOWN
         if candidate.depth < come.depth:
-            await self._session.run(
-                "url_nearer", fp=candidate.fp, way=encode(way_of(candidate)), rank=rank(candidate.depth)
-            )
+            await self._session.run("url_nearer", **way_cells(candidate))
         farther = any(output.depth > candidate.depth for output in await self._ledger.outputs(candidate.fp))
         return AdmitResult.NEARER if farther else AdmitResult.KNOWN
 

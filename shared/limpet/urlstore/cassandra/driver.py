@@ -1,6 +1,7 @@
 """How the driver is set up: which levels, which host, and that it repeats no write behind our back."""
 
 import ssl
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -8,7 +9,7 @@ from cassandra import ConsistencyLevel
 from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
 from cassandra.policies import ConstantReconnectionPolicy, DCAwareRoundRobinPolicy, RetryPolicy, TokenAwarePolicy
-from cassandra.query import dict_factory
+from cassandra.query import BatchStatement, BatchType, dict_factory
 
 from limpet.urlstore.cassandra.settings import CassandraSettings
 
@@ -57,6 +58,14 @@ def cluster(settings: CassandraSettings) -> Cluster:
         schema_metadata_enabled=False,  # nobody reads it, and it is fetched anew after each change of the schema
         token_metadata_enabled=True,
     )
+
+
+def batch(statements: Sequence[Any]) -> BatchStatement:
+    """Bound statements as one request; what falls into one partition is written whole or not at all."""
+    found = BatchStatement(BatchType.UNLOGGED)
+    for statement in statements:
+        found.add(statement)
+    return found
 
 
 def _profile(settings: CassandraSettings, level: int) -> ExecutionProfile:

@@ -1,9 +1,10 @@
 """The due index: which URLs wait, when, in two levels that are written in any order and read forward.
 
 An entry stands at a position: its due time, or now if that is later, so that a reader who never turns back will meet
-it. Readers stay `lag` behind now for what is still on its way; a writer whose write took longer than half of that
-enters the row again. The entry is written before its row. Nothing is taken out: an entry is a row's as long as the row
-names it, and readers pass the others. What lies behind the cursors is dropped in whole parts.
+it. Readers stay `lag` behind now for what is still on its way. A writer whose writes have become slow puts its entries
+so far ahead of now that row and entry are there before a reader comes by; one whose write took longer than half of the
+lag all the same enters the row again, farther ahead. Entries are written before their rows, and never taken out: one is
+a row's as long as the row names it, and readers pass the others. Parts that lie behind the cursors are dropped whole.
 """
 
 import asyncio
@@ -11,6 +12,7 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Final
 
 from limpet.clock import Clock
+from limpet.urlstore.cassandra.pace import AHEAD_US_MAX
 from limpet.urlstore.cassandra.rows import Entry
 from limpet.urlstore.cassandra.session import Row, Session
 from limpet.urlstore.types import Lane
@@ -32,6 +34,7 @@ class DueIndex:
         self._slot_us = session.settings.slot_us
         self._lag_us = session.settings.lag_us
         self._tick_us = max(1, self._lag_us // TICKS_A_LAG)
+        self._pace = session.pace
         self._known: set[tuple[object, ...]] = set()
         self._under_way: dict[tuple[object, ...], asyncio.Future[list[Row]]] = {}
 
@@ -44,13 +47,18 @@ class DueIndex:
         """The slot of a position."""
         return at_us // self._slot_us
 
-    async def enter(self, authority: str, host: str, lane: int, due_us: int, fp: bytes) -> int:
-        """Write an entry; its position, which the row has to name (`lane`, `entry_us`). Ask `is_late` afterwards."""
-        at_us = max(due_us, self._clock.wall_us())
+    async def enter(self, authority: str, host: str, lane: int, due_us: int, fp: bytes, *, ahead_us: int = 0) -> int:
+        """Write an entry; its position, which the row has to name (`lane`, `entry_us`). Ask `late_us` afterwards.
+
+        It stands at least `ahead_us` ahead of now.
+        """
+        began_us = self._clock.wall_us()
+        at_us = max(due_us, began_us + max(ahead_us, self._pace.ahead_us))
         slot = self.slot(at_us)
         entry = self._session.run("due_enter", authority=authority, lane=int(lane), slot=slot, at_us=at_us, fp=fp)
         part: dict[str, int | str] = {"authority": authority, "lane": int(lane), "slot": slot}
         await asyncio.gather(entry, self._once("part_enter", **part), self.wake(authority, host, at_us))
+        self._pace.took(self._clock.wall_us() - began_us)
         return at_us
 
     async def wake(self, authority: str, host: str, at_us: int) -> None:
@@ -68,20 +76,21 @@ class DueIndex:
             self._once("wake_enter", **entry), self._once("wake_slot_enter", shard=self._shard, slot=slot)
         )
 
-    def is_late(self, at_us: int) -> bool:
-        """Whether a reader may have gone by a position before entry and row could be read."""
-        return self._clock.wall_us() - at_us > self._lag_us // 2
+    def late_us(self, at_us: int) -> int:
+        """How long ago a position was, if a reader may have gone by before entry and row could be read; otherwise 0."""
+        past_us = min(self._clock.wall_us() - at_us, AHEAD_US_MAX)
+        if past_us <= self._lag_us // 2:
+            return 0
+        self._pace.took(past_us)
+        return past_us
 
     async def after(
         self, authority: str, lane: int, place: tuple[int, bytes], until_us: int = FOREVER_US, page: int = 100
     ) -> AsyncGenerator[list[Entry], None]:
         """Entries of a lane after `place` (position, fingerprint) up to a time, in order, a page at a time."""
-        parts = await self._session.run("parts_from", authority=authority, lane=int(lane), slot=self.slot(place[0]))
-        for row in parts:
-            if row["slot"] > self.slot(until_us):
-                return
+        for slot in await self._parts(authority, lane, self.slot(place[0]), self.slot(until_us)):
             while True:
-                found = await self._entries(authority, lane, row["slot"], place, until_us, page)
+                found = await self._entries(authority, lane, slot, place, until_us, page)
                 if found:
                     yield found
                     place = (found[-1].at_us, found[-1].fp)
@@ -106,10 +115,7 @@ class DueIndex:
 
     async def authorities(self, low_us: int, high_us: int) -> AsyncIterator[list[Row]]:
         """Wake entries (`at_us`, `authority`, `host`) between two times, in order, a page at a time."""
-        slots = await self._session.run("wake_slots_from", shard=self._shard, slot=self.slot(low_us))
-        for slot in (row["slot"] for row in slots):
-            if slot > self.slot(high_us):
-                return
+        for slot in await self._wake_slots(self.slot(low_us), self.slot(high_us)):
             async for rows in self._session.pages("wakes", shard=self._shard, slot=slot, low=low_us, high=high_us):
                 yield rows
 
@@ -119,6 +125,20 @@ class DueIndex:
             if row["slot"] >= high:
                 return
             await self._session.run("due_drop", authority=authority, lane=int(lane), slot=row["slot"])
+
+    async def _parts(self, authority: str, lane: int, low: int, high: int) -> list[int]:
+        """The parts of a lane between two slots. One that may be empty is not asked after."""
+        if low == high:
+            return [low]
+        rows = await self._session.run("parts_from", authority=authority, lane=int(lane), slot=low)
+        return [row["slot"] for row in rows if row["slot"] <= high]
+
+    async def _wake_slots(self, low: int, high: int) -> list[int]:
+        """The same of the first level."""
+        if low == high:
+            return [low]
+        rows = await self._session.run("wake_slots_from", shard=self._shard, slot=low)
+        return [row["slot"] for row in rows if row["slot"] <= high]
 
     async def _entries(
         self, authority: str, lane: int, slot: int, place: tuple[int, bytes], until_us: int, page: int

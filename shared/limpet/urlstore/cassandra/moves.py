@@ -64,18 +64,22 @@ class Moves:
 
     async def reenter(self, row: Row) -> bool:
         """Write the entry of a waiting row anew: cursors have passed the one it names. False: the row has changed."""
-        return await self._reenter(row, row["lane"], row["entry_us"]) is not None
+        return await self._reenter(row, row["lane"], row["entry_us"], 0) is not None
 
     async def confirm(self, row: Row, lane: int, at_us: int) -> None:
-        """After a row was written with its entry at `at_us`: once more, if that took so long that it may be missed."""
+        """After a row was written with its entry at `at_us`: once more, if that took so long that it may be missed.
+
+        Twice as far ahead as that was late: writing an entry takes as long again.
+        """
         place: int | None = at_us
         for _ in range(TURNS_MAX):
-            if place is None or not self.index.is_late(place):
+            late_us = 0 if place is None else self.index.late_us(place)
+            if place is None or not late_us:
                 return
-            place = await self._reenter(row, lane, place)
+            place = await self._reenter(row, lane, place, 2 * late_us)
 
-    async def _reenter(self, row: Row, lane: int, was: int) -> int | None:
-        at_us = await self.index.enter(row["authority"], row["host"], lane, was, row["fp"])
+    async def _reenter(self, row: Row, lane: int, was: int, ahead_us: int) -> int | None:
+        at_us = await self.index.enter(row["authority"], row["host"], lane, was, row["fp"], ahead_us=ahead_us)
         ruling = await self.writes.guarded(
             "url_reenter",
             row["fp"],

@@ -15,6 +15,8 @@ from limpet.urlstore.types import Lane
 
 PAGE: Final = 64
 """Entries that are read at a time."""
+ANEW_SECONDS: Final = 60.0
+"""So often a lane is read from its cursor on, also where nothing was found before."""
 
 
 class Standing(Enum):
@@ -54,16 +56,27 @@ class Reading:
     async def live(
         self, authority: str, lane: Lane, until_us: int, now_us: int, chunk: int
     ) -> AsyncGenerator[tuple[Entry, Row], None]:
-        """Live entries of a lane up to a time with their rows, in order; rows are read `chunk` at a time."""
+        """Live entries of a lane up to a time with their rows, in order; rows are read `chunk` at a time.
+
+        Where nothing was found up to what is safe, the next reading begins there, so that an empty lane of a long crawl
+        is one question. The durable cursor does not move for that.
+        """
         window = (await self._cursors.windows(authority))[lane]
-        moving = True
-        async with aclosing(self._index.after(authority, lane, window.place, until_us, PAGE)) as pages:
+        moving = clear = True
+        safe_us, now = self._index.safe_us, self._clock.monotonic()
+        if now - window.read_at > ANEW_SECONDS:
+            window.read, window.read_at = window.place, now
+        place = max(window.place, window.read)
+        async with aclosing(self._index.after(authority, lane, place, until_us, PAGE)) as pages:
             async for entries in pages:
                 waiting = [entry for entry in entries if window.is_open(entry, now_us)]
                 for begin in range(0, len(waiting), chunk):
                     for entry, row in await self._look(authority, window, waiting[begin : begin + chunk]):
                         yield entry, row
-                moving = moving and window.advance(entries, self._index.safe_us)
+                moving = moving and window.advance(entries, safe_us)
+                clear = clear and all(one.at_us > safe_us or (one.at_us, one.fp) <= window.place for one in entries)
+        if clear:
+            window.read = max(window.read, (min(safe_us, until_us), b""))
 
     async def next_due(self, authority: str) -> int | None:
         """See `UrlStore.next_due`."""

@@ -158,6 +158,9 @@ def discovery_cells(one: Candidate, shard: int, state: State, at_us: int, now_us
         "due_us": one.due_us,
         "lane": 1,
         "entry_us": at_us,
-        "way": encode(way_of(one)),
-        "rank": rank(one.depth),
     }
+
+
+def way_cells(one: Candidate) -> dict[str, Any]:
+    """The parameters of query `url_nearer`."""
+    return {"fp": one.fp, "way": encode(way_of(one)), "rank": rank(one.depth)}

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Self
 
 from limpet.clock import Clock, SystemClock
@@ -10,7 +10,9 @@ from limpet.model.errors import CannotGoOn, Definite
 from limpet.schemas.cql import queries
 from limpet.urlstore.cassandra import driver, errors
 from limpet.urlstore.cassandra.bridge import Answers, Rows
+from limpet.urlstore.cassandra.joining import READS, WRITES, Joining
 from limpet.urlstore.cassandra.migrate import require
+from limpet.urlstore.cassandra.pace import Pace
 from limpet.urlstore.cassandra.settings import CassandraSettings
 
 Row = dict[str, Any]
@@ -32,10 +34,22 @@ class Verdict(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """Statements sent since the session was opened, by name; conditional ones are among the statements too."""
+    """Statements sent since the session was opened, by name; conditional ones are among the statements too.
+
+    `requests`: what they travelled in, since one may carry several (see `joining`).
+    """
 
     statements: dict[str, int]
     conditional: dict[str, int]
+    requests: int = 0
+
+
+class _Known(NamedTuple):
+    """A query as it was prepared."""
+
+    prepared: Any
+    params: frozenset[str]
+    reads: bool
 
 
 class Session:
@@ -48,13 +62,17 @@ class Session:
     """
 
     def __init__(self, settings: CassandraSettings, cluster: Any, connected: Any, clock: Clock) -> None:
+        self.pace = Pace(settings.lag_us)
         self._settings = settings
         self._cluster = cluster
         self._session = connected
         self._clock = clock
         self._answers = Answers(asyncio.get_running_loop())
         self._slots = asyncio.Semaphore(settings.in_flight_max)
-        self._prepared: dict[str, asyncio.Task[Any]] = {}
+        self._preparing: dict[str, asyncio.Task[_Known]] = {}
+        self._known: dict[str, _Known] = {}
+        self._joining = Joining(self._ask_several, self._write_several)
+        self._requests = 0
         self._statements: Counter[str] = Counter()
         self._conditional: Counter[str] = Counter()
 
@@ -68,6 +86,7 @@ class Session:
         try:
             connected = await asyncio.to_thread(cluster.connect)
             await asyncio.to_thread(require, connected, settings)
+            await asyncio.to_thread(connected.set_keyspace, settings.keyspace)
         except CannotGoOn:
             await asyncio.to_thread(cluster.shutdown)
             raise
@@ -78,7 +97,7 @@ class Session:
 
     async def close(self) -> None:
         """Let go of the connections."""
-        await asyncio.gather(*self._prepared.values(), return_exceptions=True)
+        await asyncio.gather(*self._preparing.values(), return_exceptions=True)
         await asyncio.to_thread(self._cluster.shutdown)
 
     @property
@@ -88,17 +107,36 @@ class Session:
 
     def tally(self) -> Tally:
         """What was sent so far."""
-        return Tally(dict(self._statements), dict(self._conditional))
+        return Tally(dict(self._statements), dict(self._conditional), self._requests)
 
     async def run(self, name: str, /, **params: Any) -> list[Row]:
         """A plain query: the rows of a read (all pages), nothing for a write."""
-        found: list[Row] = []
-        async for page in self.pages(name, **params):
-            found += page
+        if name in WRITES:
+            await self.together((name, params))
+            return []
+        found, place = await self._page(name, params, None)
+        while place is not None:
+            more, place = await self._page(name, params, place)
+            found += more
         return found
+
+    async def together(self, *writes: tuple[str, Mapping[str, Any]]) -> None:
+        """Plain writes in one batch: of one partition, whole or not at all. Others may travel with them."""
+        statements = [await self._bound(name, params) for name, params in writes]
+        for name, _ in writes:
+            self._statements[name] += 1
+        try:
+            await self._joining.written(statements)
+        except Exception as error:
+            # A part of the batch may have been written, whatever it says of another one.
+            raise errors.of_write(error, writes[0][0], conditional=True) from error
 
     async def one(self, name: str, /, **params: Any) -> Row | None:
         """The first row of a read."""
+        if name in READS:
+            await self._bound(name, params)  # it may be asked alone, and is refused as such
+            self._statements[name] += 1
+            return await self._joining.row(name, params["fp"])
         found = await self._page(name, params, None)
         return found[0][0] if found[0] else None
 
@@ -130,9 +168,10 @@ class Session:
     async def conditional(self, name: str, /, **params: Any) -> Verdict:
         """A conditional write. Raises `Indefinite` for one whose fate is unknown: read with `settled` and judge."""
         statement = await self._bound(name, params)
+        self._statements[name] += 1
         self._conditional[name] += 1
         try:
-            rows, _ = await self._send(name, statement, None, None)
+            rows, _ = await self._send(statement, None, None)
         except Exception as error:
             raise errors.of_write(error, name, conditional=True) from error
         if rows[0][_APPLIED]:
@@ -143,46 +182,64 @@ class Session:
     async def _page(
         self, name: str, params: Mapping[str, Any], place: bytes | None, profile: str | None = None
     ) -> tuple[Rows, bytes | None]:
-        statement = await self._bound(name, params)
-        reads = statement.prepared_statement.query_string.startswith(_READS)
+        statement, reads = await self._bound(name, params), self._known[name].reads
+        self._statements[name] += 1
+        return await self._asked(name, statement, place, profile, reads=reads)
+
+    async def _asked(
+        self, name: str, statement: Any, place: bytes | None, profile: str | None, *, reads: bool
+    ) -> tuple[Rows, bytes | None]:
         attempts = 2 if reads else 1
         while True:
             attempts -= 1
             try:
-                return await self._send(name, statement, place, profile)
+                return await self._send(statement, place, profile)
             except Exception as error:
                 cause = errors.of_read(error, name) if reads else errors.of_write(error, name, conditional=False)
                 if attempts == 0 or not isinstance(cause, Definite):
                     raise cause from error
             await self._clock.sleep(SETTLE_SECONDS)
 
+    async def _ask_several(self, name: str, fps: Sequence[bytes]) -> Rows:
+        """See `joining.Ask`."""
+        statement = await self._bound(name, {"fps": fps})
+        rows, place = await self._asked(name, statement, None, None, reads=True)
+        while place is not None:
+            more, place = await self._asked(name, statement, place, None, reads=True)
+            rows += more
+        return rows
+
+    async def _write_several(self, statements: Sequence[Any]) -> None:
+        await self._send(statements[0] if len(statements) == 1 else driver.batch(statements), None, None)
+
     async def _bound(self, name: str, params: Mapping[str, Any]) -> Any:
         """The statement with its values. Raises ValueError or TypeError for values that cannot be stored."""
-        prepared = await self._prepare(name)
-        wanted = {column.name for column in prepared.column_metadata}
-        if wanted != params.keys():
-            raise TypeError(f"query {name} takes {sorted(wanted)}, not {sorted(params)}")
+        known = self._known.get(name) or await self._prepare(name)
+        if params.keys() != known.params:
+            raise TypeError(f"query {name} takes {sorted(known.params)}, not {sorted(params)}")
         absent = [key for key, value in params.items() if value is None]
         if absent:
             raise ValueError(f"query {name}: no value for {', '.join(absent)}")
-        return prepared.bind(params)
+        return known.prepared.bind(params)
 
-    async def _prepare(self, name: str) -> Any:
-        task = self._prepared.get(name)
+    async def _prepare(self, name: str) -> _Known:
+        task = self._preparing.get(name)
         if task is None or (task.done() and task.exception() is not None):
-            task = asyncio.ensure_future(
-                asyncio.to_thread(self._session.prepare, queries()[name], keyspace=self._settings.keyspace)
-            )
-            self._prepared[name] = task
+            task = self._preparing[name] = asyncio.ensure_future(self._learn(name))
         try:
             return await asyncio.shield(task)
         except Exception as error:
             raise errors.of_read(error, name) from error
 
-    async def _send(
-        self, name: str, statement: Any, place: bytes | None, profile: str | None
-    ) -> tuple[Rows, bytes | None]:
-        self._statements[name] += 1
+    async def _learn(self, name: str) -> _Known:
+        text = queries()[name]
+        prepared = await asyncio.to_thread(self._session.prepare, text, keyspace=self._settings.keyspace)
+        params = frozenset(column.name for column in prepared.column_metadata)
+        known = self._known[name] = _Known(prepared, params, text.startswith(_READS))
+        return known
+
+    async def _send(self, statement: Any, place: bytes | None, profile: str | None) -> tuple[Rows, bytes | None]:
+        self._requests += 1
         statement.fetch_size = self._settings.page_rows
         more = {} if profile is None else {"execution_profile": profile}
         async with self._slots:

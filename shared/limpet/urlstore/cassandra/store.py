@@ -128,12 +128,28 @@ class CassandraUrlStore:
     # -- work --------------------------------------------------------------------------------------------------------
     async def queues(self) -> list[Queue]:
         """See `UrlStore.queues`. Reads the whole due index of the shard, first level, and the head of each queue."""
-        found = []
-        for authority, host in (await self._view.queued(await self.core.wakes.durable_us())).items():
-            due_us = await self.core.reading.next_due(authority)
-            if due_us is not None:
-                found.append(Queue(authority=authority, host=host, due_us=due_us))
-        return found
+        queued = await self._view.queued(await self.core.wakes.durable_us())
+        return [queue for authority, host in queued.items() for queue in await self._queue(authority, host)]
+
+    async def begin(self) -> list[Queue]:
+        """See `UrlStore.begin`: the first level from its durable cursor to now, and no authority's entries."""
+        return await self.core.wakes.woken()
+
+    async def queues_of(self, host: str) -> list[Queue]:
+        """See `UrlStore.queues_of`."""
+        authorities = await self.books.hosts.of_host(host)
+        return [queue for authority in authorities for queue in await self._queue(authority, host)]
+
+    async def waits(self, host: str) -> bool:
+        """See `UrlStore.waits`. Leases are known to the owner, who made them or met them when it took the shard."""
+        if await self.queues_of(host):
+            return True
+        authorities = set(await self.books.hosts.of_host(host))
+        return any(held.authority in authorities for held in self.core.reading.leases.values())
+
+    async def _queue(self, authority: str, host: str) -> list[Queue]:
+        due_us = await self.core.reading.next_due(authority)
+        return [] if due_us is None else [Queue(authority=authority, host=host, due_us=due_us)]
 
     async def woken(self) -> list[Queue]:
         """See `UrlStore.woken`."""

@@ -74,6 +74,18 @@ class SqliteUrlStore:
         """See `UrlStore.queues`."""
         return self._file.read(self._index.queues)
 
+    async def begin(self) -> list[Queue]:
+        """See `UrlStore.begin`."""
+        return await self.queues()
+
+    async def queues_of(self, host: str) -> list[Queue]:
+        """See `UrlStore.queues_of`: a look through what is in memory."""
+        return [queue for queue in await self.queues() if queue.host == host]
+
+    async def waits(self, host: str) -> bool:
+        """See `UrlStore.waits`."""
+        return bool(await self.queues_of(host)) or host in await self.leased_hosts()
+
     async def woken(self) -> list[Queue]:
         """See `UrlStore.woken`: whoever admits into a file tells its owner."""
         return []

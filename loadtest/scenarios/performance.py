@@ -1,5 +1,7 @@
 """Writes `docs/performance.md` out of the committed evidence, so that no figure in it is typed by hand.
 
+The cluster's part comes from evidence of its own, because it needs servers.
+
 PYTHONPATH=loadtest python -m scenarios.performance
 """
 
@@ -9,10 +11,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from scenarios.figures import DEFINITIONS, PARTS, number
+from scenarios import cluster_figures
+from scenarios.figures import DEFINITIONS, PARTS, Definition, number
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 EVIDENCE = ROOT / "loadtest" / "evidence" / "bench.json"
+CLUSTER = ROOT / "loadtest" / "evidence" / "cluster_bench.json"
 PAGE = ROOT / "docs" / "performance.md"
 _TITLES = {
     "crawl": "A whole crawl at full speed",
@@ -22,9 +26,10 @@ _TITLES = {
 _INTRODUCTION = """\
 # Performance
 
-This page is written by `python -m scenarios.performance` from `loadtest/evidence/bench.json`; a test fails when they
-differ. `make bench` measures everything again and rewrites the evidence, `make bench BENCH=--quick` tries it in a
-minute and writes nothing. A part alone: the command above its table.
+This page is written by `python -m scenarios.performance` from `bench.json` and `cluster_bench.json` in
+`loadtest/evidence`; a test fails when they differ. `make bench` measures everything of one machine again and rewrites
+its evidence, `make bench BENCH=--quick` tries it in a minute and writes nothing. A part alone: the command above its
+table.
 
 What is measured is the `limpet` command as a user starts it, with everything on: robots.txt, politeness, WARC records
 synced to disk, parse, admission. The site is the `bench` web of `loadtest/origin`, a process of its own on the same
@@ -39,10 +44,11 @@ the row with ÷.
 """
 
 
-def render(evidence: Mapping[str, Any]) -> str:
+def render(evidence: Mapping[str, Any], cluster: Mapping[str, Any]) -> str:
     """The page, of the parts that the evidence has."""
     parts = [part for part in PARTS if part in evidence["parts"]]
-    return "\n".join([_INTRODUCTION, *(line for part in parts for line in _part(part, evidence["parts"][part]))])
+    embedded = (line for part in parts for line in _part(part, evidence["parts"][part]))
+    return "\n".join([_INTRODUCTION, *embedded, *_cluster(cluster)])
 
 
 def _part(part: str, found: Mapping[str, Any]) -> Iterator[str]:
@@ -51,12 +57,30 @@ def _part(part: str, found: Mapping[str, Any]) -> Iterator[str]:
     yield from _machine(found)
     yield ""
     yield f"```\n{found['command']}\n```\n"
+    yield from _table(DEFINITIONS, found["figures"])
+
+
+def _cluster(found: Mapping[str, Any]) -> Iterator[str]:
+    details = found["details"]
+    yield "## A crawl on the cluster adapters\n"
+    processes = ", ".join(f"{count} `{role}`" for role, count in details["processes"].items())
+    yield f"{details['pages']:,} pages of the same web on {details['hosts']:,} hosts; {processes}."
+    yield "Kafka, Cassandra, HDFS and 32 Valkey shards, one node each, run on the same cores: what a second brings says"
+    yield "little, CPU a page is what counts."
+    yield from _machine(found)
+    yield ""
+    yield f"```\n{found['command']}\n```\n"
+    yield from _table(cluster_figures.DEFINITIONS, found["figures"])
+    yield from cluster_figures.tables(details)
+
+
+def _table(definitions: Mapping[str, Definition], figures: Mapping[str, float]) -> Iterator[str]:
     yield "| Figure | Value | Target | |"
     yield "|---|---:|---|---|"
-    for name, definition in DEFINITIONS.items():
-        if name not in found["figures"]:
+    for name, definition in definitions.items():
+        if name not in figures:
             continue
-        value = found["figures"][name]
+        value = figures[name]
         shown = f"{number(value)} {definition.unit}".rstrip()
         verdict = ("met" if definition.holds(value) else "missed") if definition.target else ""
         yield f"| {definition.title} | {shown} | {definition.target} | {verdict} |"
@@ -81,7 +105,7 @@ def _machine(found: Mapping[str, Any]) -> Iterator[str]:
 
 def main() -> int:
     """Write the page."""
-    PAGE.write_text(render(json.loads(EVIDENCE.read_text())))
+    PAGE.write_text(render(json.loads(EVIDENCE.read_text()), json.loads(CLUSTER.read_text())))
     return 0
 
 

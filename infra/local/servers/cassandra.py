@@ -1,12 +1,14 @@
 """Cassandra: one node, or three on 127.0.0.1, 127.0.0.2 and 127.0.0.3 with the same ports."""
 
 import struct
+import subprocess
 from typing import Any, ClassVar, Final
 
 from servers import ports, wire
 from servers.jars import Jars
 from servers.node import Node
 from servers.service import Service
+from servers.trouble import Trouble
 
 JARS: Final = Jars(
     "cassandra-5.0.9",
@@ -165,8 +167,7 @@ class Cassandra(Service):
         return (
             "java",
             *FLAGS,
-            *(f"--add-exports={package}=ALL-UNNAMED" for package in EXPORTS),
-            *(f"--add-opens={package}=ALL-UNNAMED" for package in OPENS),
+            *_opened(),
             *((f"-Dcassandra.replace_address_first_boot={node.host}",) if self._replacing(node) else ()),
             f"-javaagent:{lib / AGENT}",
             f"-Xms{heap}m",
@@ -186,6 +187,28 @@ class Cassandra(Service):
         super().wipe(node)
         if len(self.nodes) > 1:
             (self.node(node).folder / WIPED).touch()
+
+    def flush(self, keyspace: str) -> None:
+        """What is in memory of a keyspace goes to files, on every node, so that their sizes mean something."""
+        lib = JARS.path(self.folder)
+        for node in self.nodes:
+            words = (
+                "java",
+                "-Xmx64m",
+                "-XX:TieredStopAtLevel=1",
+                *_opened(),
+                f"-Duser.home={node.folder}",
+                "-cp",
+                f"{lib}/*",
+                "org.apache.cassandra.tools.NodeTool",
+                "-p",
+                str(node.ports["jmx"]),
+                "flush",
+                keyspace,
+            )
+            done = subprocess.run(words, capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                raise Trouble(f"{node.name} does not flush {keyspace}: {(done.stderr or done.stdout).strip()[-300:]}")
 
     def start_all(self) -> int:
         """The seed first: the others ask it who is there."""
@@ -218,6 +241,12 @@ class Cassandra(Service):
     def _replacing(self, node: Node) -> bool:
         """Whether the others know its address from before its data was lost; without effect once it has joined."""
         return (node.folder / WIPED).exists()
+
+
+def _opened() -> tuple[str, ...]:
+    """Java's own packages that Cassandra reaches into."""
+    exports = (f"--add-exports={package}=ALL-UNNAMED" for package in EXPORTS)
+    return (*exports, *(f"--add-opens={package}=ALL-UNNAMED" for package in OPENS))
 
 
 def peers(node: Node) -> int | None:

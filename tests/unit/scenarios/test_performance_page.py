@@ -4,14 +4,15 @@ import json
 
 import pytest
 
+from scenarios import cluster_figures
 from scenarios.figures import DEFINITIONS
-from scenarios.performance import EVIDENCE, PAGE, render
+from scenarios.performance import CLUSTER, EVIDENCE, PAGE, render
 
 
 def test_the_page_shows_what_was_measured() -> None:
     """No figure is typed by hand: page and evidence never drift apart."""
     written = PAGE.read_text(encoding="utf-8")
-    assert written == render(json.loads(EVIDENCE.read_text())), (
+    assert written == render(json.loads(EVIDENCE.read_text()), json.loads(CLUSTER.read_text())), (
         "run: PYTHONPATH=loadtest python -m scenarios.performance"
     )
 
@@ -29,5 +30,14 @@ def test_the_evidence_has_every_figure_and_names_no_machine() -> None:
 def test_a_missed_target_is_shown_as_missed(value: float) -> None:
     """The page tells what the figures say, good or bad."""
     part = json.loads(EVIDENCE.read_text())["parts"]["crawl"]
-    page = render({"parts": {"crawl": {**part, "figures": {"cpu_ms_per_page": value}}}})
+    cluster = json.loads(CLUSTER.read_text()) | {"figures": {}}
+    page = render({"parts": {"crawl": {**part, "figures": {"cpu_ms_per_page": value}}}}, cluster)
     assert ("missed" in page) == (value > 3.0)
+
+
+def test_the_evidence_of_the_cluster_is_whole() -> None:
+    """Every figure, from the full form of the benchmark, and no machine named."""
+    found = json.loads(CLUSTER.read_text())
+    assert set(found["figures"]) == set(cluster_figures.DEFINITIONS)
+    assert found["details"]["pages"] >= 6_000
+    assert not {"node", "host"} & set(found["machine"])

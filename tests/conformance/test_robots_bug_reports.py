@@ -122,11 +122,11 @@ def test_g17_stars_do_not_freeze_the_crawler() -> None:
 )
 def test_g17_files_built_to_hurt_are_parsed_in_well_under_a_second(body: bytes) -> None:
     """Whatever a line costs, the file costs no more than all its lines."""
-    start = time.perf_counter()
+    start = time.process_time()
     rules = parse(body)
     assert rules.allows("limpet", "http://example.com/x")
     assert rules.crawl_delay("limpet") in (None, 1.0)
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
 
 
 def test_g17_an_endless_stream_is_read_as_its_first_500_kib() -> None:

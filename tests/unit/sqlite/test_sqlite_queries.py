@@ -49,6 +49,7 @@ WHOLE_TABLE = (
         "cancelled_of_host": "when an operator takes a block back",
         "cancelled_hosts": "when orders change",
         "robots_fetch_drop": "its two oldest rows",
+        "robots_fetches": "listing",
     }
     | {name: "report" for name in shard_schema().queries if name.startswith("report_")}
     | {name: "at a moved clock" for name in shard_schema().queries if name.startswith("shift_")}

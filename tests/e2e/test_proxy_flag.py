@@ -65,6 +65,7 @@ def test_a_proxy_that_fails_costs_the_sites_nothing(tmp_path: Path) -> None:
         assert list(crawl.waits.values()) == ["robots_proxy"]
 
 
+@pytest.mark.slow  # it waits for real
 def test_robots_are_asked_for_again_half_a_minute_after_a_proxy_fault(tmp_path: Path) -> None:
     """The fault is ours: no back-off of robots.txt runs, nothing is counted, and a run that begins later goes on."""
     proxy = FakeProxy(b"HTTP/1.1 407 No\r\n\r\n")

@@ -42,7 +42,7 @@ test: $(VENV)/.test ## the default suite, under 5 minutes on two cores
 	@# the rehearsals count what they walked, which takes one process: it goes beside the others
 	@log=$$(mktemp); $(BIN)/python -m pytest tests/crash tests/properties > $$log 2>&1 & crash=$$!; \
 	trap 'kill $$crash' INT TERM; \
-	$(BIN)/python -m pytest -n 3 --dist loadfile --ignore tests/crash --ignore tests/properties tests; code=$$?; \
+	$(BIN)/python -m pytest -n 4 --dist loadfile --ignore tests/crash --ignore tests/properties tests; code=$$?; \
 	wait $$crash || code=1; cat $$log; rm -f $$log; exit $$code
 
 test-slow: $(VENV)/.test ## the long proofs: real kills, real documentation, validators, large simulations

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from scenarios import speed, starting
 from scenarios.calibration import gzip_ms
-from scenarios.figures import PARTS, Part, Result, lines, write_evidence
+from scenarios.figures import PARTS, Part, Result, lines, make_quick, write_evidence
 
 EVIDENCE = Path(__file__).resolve().parent.parent / "evidence" / "bench.json"
 QUICK = {"hosts": 100, "pages": 20, "urls": 20_000, "rounds": 1}
@@ -60,8 +60,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--out", type=Path, default=EVIDENCE, help="evidence file (default: %(default)s)")
     options = parser.parse_args(arguments)
     if options.quick:
-        vars(options).update({name: min(value, getattr(options, name)) for name, value in QUICK.items()})
-        options.out = None if options.out == EVIDENCE else options.out
+        make_quick(options, QUICK, EVIDENCE)
     return options
 
 

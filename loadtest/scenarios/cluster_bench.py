@@ -32,7 +32,7 @@ from scenarios.calibration import gzip_ms
 from scenarios.cluster_figures import COMMAND, ROLES, STORES, lines, missed
 from scenarios.cluster_roles import Look, RoleFailed, Roles
 from scenarios.cluster_stores import Stores
-from scenarios.figures import machine
+from scenarios.figures import machine, make_quick
 from scenarios.procfs import monotonic_seconds
 
 EVIDENCE: Final = Path(__file__).resolve().parent.parent / "evidence" / "cluster_bench.json"
@@ -84,8 +84,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--out", type=Path, default=EVIDENCE, help="evidence file (default: %(default)s)")
     options = parser.parse_args(arguments)
     if options.quick:
-        vars(options).update({name: min(value, getattr(options, name)) for name, value in QUICK.items()})
-        options.out = None if options.out == EVIDENCE else options.out
+        make_quick(options, QUICK, EVIDENCE)
     return options
 
 

@@ -1,5 +1,6 @@
 """What the benchmark reports: every figure by name, with its unit, its target and the command that gives it."""
 
+import argparse
 import json
 import os
 import platform
@@ -100,6 +101,12 @@ def lines(result: Result, options: str = "") -> list[str]:
         verdict = f"  {'ok' if definition.holds(value) else 'MISSED'}, {definition.target}" if definition.target else ""
         shown.append(f"  {number(value):>9} {definition.unit:<4} {definition.title}{verdict}")
     return shown
+
+
+def make_quick(options: argparse.Namespace, most: Mapping[str, float], evidence: Path) -> None:
+    """The `--quick` form of a bench: nothing above `most`, and its figures are no evidence."""
+    vars(options).update({name: min(value, getattr(options, name)) for name, value in most.items()})
+    options.out = None if options.out == evidence else options.out
 
 
 def number(value: float) -> str:

@@ -2,13 +2,13 @@
 
 import contextlib
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from contract.cassandras import keyspace
+from contract.serving import serving
 from contract.stores import SERVED, STORES, CassandraRig, StoreRig
 from limpet.testing.kafka import KafkaDouble
 from limpet.urlstore.cassandra import CassandraSettings
@@ -61,12 +61,5 @@ def _serving(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Se
     """A kind of server until the end of the run."""
     kept = os.environ.get("LIMPET_SERVERS")
     found = service(kind, Folder.at(kept or tmp_path_factory.mktemp("servers")), tied=not kept)
-    for program in found.programs:
-        if shutil.which(program) is None:
-            pytest.skip(f"{kind} takes {program}, which is not installed here")
-    try:
-        found.up()
+    with serving(found, keep=bool(kept)):
         yield found
-    finally:
-        if not kept:
-            found.down()

@@ -1,7 +1,6 @@
 """The Kafka adapter on a real broker that dies, freezes, forgets, denies, and whose replies get lost."""
 
 import asyncio
-import shutil
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, Literal
 
@@ -11,6 +10,7 @@ from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, R
 from msgspec import structs
 
 from contract.kafka_faults import SPEC, Place, ProxiedKafka, faulty_place
+from contract.serving import serving
 from contract.test_bus import drained, payloads
 from limpet.bus import (
     BusUnavailableError,
@@ -38,14 +38,8 @@ CLOCK = SystemClock()
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxiedKafka]:
     """The broker, started for this file."""
     found = ProxiedKafka(Folder.at(tmp_path_factory.mktemp("kafka-faults")))
-    for program in found.programs:
-        if shutil.which(program) is None:
-            pytest.skip(f"Kafka takes {program}, which is not installed here")
-    try:
-        found.up()
+    with serving(found):
         yield found
-    finally:
-        found.down()
 
 
 def run(server: ProxiedKafka, scenario: Callable[[Place], Coroutine[Any, Any, None]], **changes: Any) -> None:

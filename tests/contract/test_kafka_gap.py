@@ -1,7 +1,6 @@
 """A gap on a real broker: the admission's partition brings back what was dropped unread, and goes on behind it."""
 
 import asyncio
-import shutil
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from contract.kafka_faults import Place, ProxiedKafka, faulty_place
+from contract.serving import serving
 from contract.stores import SqliteRig, candidate, claim_one, fetched, fp, output
 from limpet.bus import Consumer
 from limpet.bus.kafka import KafkaGapError
@@ -33,14 +33,8 @@ CLOCK = SystemClock()
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProxiedKafka]:
     """The broker, started for this file."""
     found = ProxiedKafka(Folder.at(tmp_path_factory.mktemp("kafka-gap")))
-    for program in found.programs:
-        if shutil.which(program) is None:
-            pytest.skip(f"Kafka takes {program}, which is not installed here")
-    try:
-        found.up()
+    with serving(found):
         yield found
-    finally:
-        found.down()
 
 
 class OnlyPartition:

@@ -1,7 +1,6 @@
 """The Kafka adapter on three brokers, of which one dies, then two: replicas in sync are what a confirmation means."""
 
 import asyncio
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import pytest
 from msgspec import structs
 
 from contract.bus_rigs import kafka_settings
+from contract.serving import serving
 from contract.test_kafka_faults import Writer, until, whole_log
 from limpet.bus import BusUnavailableError
 from limpet.bus.kafka import KafkaBus, TopicSpec, specs_of
@@ -26,14 +26,8 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
     """Three brokers, started for this file."""
     folder: Path = tmp_path_factory.mktemp("kafka-three")
     found = Kafka(Folder.at(folder), "three")
-    for program in found.programs:
-        if shutil.which(program) is None:
-            pytest.skip(f"Kafka takes {program}, which is not installed here")
-    try:
-        found.up()
+    with serving(found):
         yield found
-    finally:
-        found.down()
 
 
 def test_a_confirmation_means_two_replicas(servers: Kafka) -> None:

@@ -3,13 +3,13 @@
 import contextlib
 import http.client
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
+from contract.serving import serving
 from servers import Folder, Form, Service, service
 from servers.hdfs import Hdfs
 
@@ -22,14 +22,8 @@ FORMS = [
 def started(name: str, folder: Path, form: Form = "single") -> Iterator[Service]:
     """A service that is up, and killed afterwards."""
     found = service(name, Folder.at(folder), form, tied=True)
-    for program in found.programs:
-        if shutil.which(program) is None:
-            pytest.skip(f"{name} takes {program}, which is not installed here")
-    try:
-        found.up()
+    with serving(found):
         yield found
-    finally:
-        found.down()
 
 
 def ask(method: str, url: str, body: bytes | None = None) -> tuple[int, bytes]:
